@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class AgentAppConfig(AppConfig):
+    name = "agentapp"
+    verbose_name = "Agent chat"

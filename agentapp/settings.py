@@ -1,0 +1,275 @@
+"""Every setting, typed, read from the environment once.
+
+Order: the real environment, `<NAME>_FILE` secrets, then `var/env`, which the embedded parts generate
+(`agentapp.embedded.environment`). Nothing else in the project reads the environment.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from csp.constants import NONCE
+from django.core.exceptions import ImproperlyConfigured
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+VAR_DIR = Path(os.environ.get("VAR_DIR") or BASE_DIR / "var").resolve()
+
+
+class Environment(BaseSettings):
+    """What may be set from outside. Names are the environment's, in lower case."""
+
+    model_config = SettingsConfigDict(env_file=VAR_DIR / "env", extra="ignore", env_ignore_empty=True)
+
+    secret_key: str = Field(min_length=32)
+    encryption_keys: str = Field(min_length=44, description="Fernet keys, newest first, separated by commas")
+    database_url: str
+    redis_url: str
+    debug: bool = False
+    allowed_hosts: str = "localhost,127.0.0.1,[::1]"
+    public_url: str = Field(default="", description="Where people reach the site, such as https://chat.example.org")
+    language_code: str = "en"
+    time_zone: str = "UTC"
+    email_url: str = Field(default="", description="smtp://user:password@host:587/?tls=1; empty prints mail to the log")
+    default_from_email: str = "agentapp@localhost"
+    openai_base_url: str = ""
+    openai_api_key: str = ""
+    openai_model: str = ""
+    demo_model: str = ""
+    demo_model_url: str = ""
+    demo_model_key: str = ""
+    embedded_beat: bool = True
+    run_lease_seconds: float = 9.0
+    run_heartbeat_seconds: float = 3.0
+    sweep_seconds: float = 5.0
+    queued_age_seconds: float = 10.0
+    run_deadline_days: float = 30.0
+    max_message_chars: int = 100_000
+
+
+def read_environment() -> Environment:
+    """Reads the environment, with `<NAME>_FILE` pointing at a file that holds the value."""
+    from_files: dict[str, Any] = {}
+    for name in Environment.model_fields:
+        path = os.environ.get(f"{name.upper()}_FILE")
+        if path and not os.environ.get(name.upper()):
+            from_files[name] = Path(path).read_text().strip()
+    try:
+        return Environment(**from_files)
+    except ValidationError as error:
+        missing = ", ".join(str(e["loc"][0]).upper() for e in error.errors())
+        raise ImproperlyConfigured(
+            f"These settings are missing or wrong: {missing}. Run `make setup`, which generates them into var/env, "
+            "or set them in the environment (see .env.example)."
+        ) from None
+
+
+env = read_environment()
+
+
+def database(url: str) -> dict[str, Any]:
+    """`postgresql://user:password@host:port/name`; a percent-encoded path as host is a socket folder."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("postgres", "postgresql"):
+        raise ImproperlyConfigured("DATABASE_URL must begin with postgresql://")
+    options = {key: values[-1] for key, values in parse_qs(parts.query).items()}
+    host = options.pop("host", "") or unquote(parts.hostname or "")
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(parts.path.lstrip("/")),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": host,
+        "PORT": options.pop("port", "") or (str(parts.port) if parts.port else ""),
+        "CONN_MAX_AGE": 0,
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {"pool": {"min_size": 1, "max_size": 10, "timeout": 3}, "connect_timeout": 3, **options},
+    }
+
+
+def celery_url(url: str) -> str:
+    """Celery spells a Unix socket differently and gets a database of its own."""
+    parts = urlsplit(url)
+    if parts.scheme == "unix":
+        return f"redis+socket://{parts.path}?virtual_host=2"
+    return url
+
+
+SECRET_KEY = env.secret_key
+ENCRYPTION_KEYS = [key.strip() for key in env.encryption_keys.split(",") if key.strip()]
+DEBUG = env.debug
+ALLOWED_HOSTS = [host.strip() for host in env.allowed_hosts.split(",") if host.strip()]
+PUBLIC_URL = env.public_url.rstrip("/")
+if PUBLIC_URL:
+    CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
+    ALLOWED_HOSTS.append(urlsplit(PUBLIC_URL).hostname or "")
+
+INSTALLED_APPS = [
+    "unfold",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.messages",
+    "django.contrib.sessions",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "allauth",
+    "allauth.account",
+    "channels",
+    "csp",
+    "agentapp",
+    "accounts",
+    "tools_admin",
+    "conversations",
+]
+
+MIDDLEWARE = [
+    "servestatic.middleware.ServeStaticMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "agentapp.middleware.AdminCSPMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+]
+
+ROOT_URLCONF = "agentapp.urls"
+ASGI_APPLICATION = "agentapp.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "csp.context_processors.nonce",
+            ],
+            "builtins": ["django.templatetags.i18n", "django.templatetags.static"],
+        },
+    }
+]
+
+DATABASES = {"default": database(env.database_url)}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+REDIS_URL = env.redis_url
+CELERY_BROKER_URL = celery_url(env.redis_url)
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": env.redis_url}}
+SESSION_ENGINE = "django.contrib.sessions.backends.db"
+
+AUTH_USER_MODEL = "accounts.User"
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "account_login"
+
+# Sign-up is closed: accounts are made by an administrator (accounts.adapter).
+ACCOUNT_ADAPTER = "accounts.adapter.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username", "email"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_SESSION_REMEMBER = True
+
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_HTTPONLY = False  # the page's scripts read it to send X-CSRFToken
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC_URL.startswith("https://")
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+if PUBLIC_URL.startswith("https://"):
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_HSTS_SECONDS = 31_536_000
+
+_SELF = "'self'"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'none'"],
+        "script-src": [_SELF, NONCE],
+        "style-src": [_SELF],
+        "font-src": [_SELF],
+        "img-src": [_SELF, "data:"],
+        "connect-src": [_SELF],
+        "manifest-src": [_SELF],
+        "form-action": [_SELF],
+        "base-uri": ["'none'"],
+        "frame-ancestors": ["'none'"],
+    }
+}
+
+LANGUAGE_CODE = env.language_code
+LANGUAGES = [("en", "English"), ("de", "Deutsch")]
+LOCALE_PATHS = [BASE_DIR / "locale"]
+USE_I18N = True
+USE_TZ = True
+TIME_ZONE = env.time_zone
+
+NODE_MODULES = BASE_DIR / "node_modules"
+STATIC_URL = "/static/"
+STATIC_ROOT = BASE_DIR / "var" / "static"  # built from the checkout, whatever VAR_DIR says
+STATICFILES_DIRS = [
+    (f"vendor/{name}", NODE_MODULES / folder)
+    for name, folder in {
+        "marked": "marked/lib",
+        "dompurify": "dompurify/dist",
+        "inter": "@fontsource-variable/inter",
+        "jetbrains-mono": "@fontsource-variable/jetbrains-mono",
+    }.items()
+    if (NODE_MODULES / folder).is_dir()
+]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "servestatic.storage.CompressedManifestStaticFilesStorage"},
+}
+MEDIA_ROOT = VAR_DIR / "media"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
+
+if env.email_url:
+    _mail = urlsplit(env.email_url)
+    EMAIL_HOST, EMAIL_PORT = _mail.hostname or "", _mail.port or 587
+    EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = unquote(_mail.username or ""), unquote(_mail.password or "")
+    EMAIL_USE_TLS = parse_qs(_mail.query).get("tls") == ["1"]
+else:
+    EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
+DEFAULT_FROM_EMAIL = env.default_from_email
+
+# Settings of the life of a run (see conversations/).
+RUN_LEASE_SECONDS = env.run_lease_seconds
+RUN_HEARTBEAT_SECONDS = env.run_heartbeat_seconds
+SWEEP_SECONDS = env.sweep_seconds
+QUEUED_AGE_SECONDS = env.queued_age_seconds
+RUN_DEADLINE_DAYS = env.run_deadline_days
+MAX_MESSAGE_CHARS = env.max_message_chars
+
+# Models that the environment names become locked entries (tools_admin.services.sync_environment).
+OPENAI_BASE_URL = env.openai_base_url or ("https://api.openai.com/v1" if env.openai_api_key else "")
+OPENAI_API_KEY = env.openai_api_key
+OPENAI_MODEL = env.openai_model
+DEMO_MODEL = env.demo_model
+DEMO_MODEL_URL = env.demo_model_url
+DEMO_MODEL_KEY = env.demo_model_key
+
+EMBEDDED_BEAT = env.embedded_beat
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": "INFO"},
+    "loggers": {"httpx2": {"level": "WARNING"}, "daphne": {"level": "WARNING"}},
+}

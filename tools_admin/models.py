@@ -1,0 +1,131 @@
+"""What administrators configure: providers, models, tools and agents."""
+
+
+from django.db import models
+from django.db.models import Q
+
+from agentapp.encryption import EncryptedTextField
+
+
+class Provider(models.Model):
+    """An OpenAI-compatible endpoint and its key."""
+
+    class Source(models.TextChoices):
+        ADMIN = "admin", "Administrator"
+        ENVIRONMENT = "environment", "Environment (locked)"
+        DEMO = "demo", "Embedded demo model (locked)"
+
+    name = models.CharField(max_length=100, unique=True)
+    base_url = models.URLField(max_length=500)
+    api_key = EncryptedTextField(blank=True)
+    source = models.CharField(max_length=12, choices=Source, default=Source.ADMIN, editable=False)
+    enabled = models.BooleanField(default=True)
+    timeout = models.FloatField(default=120.0, help_text="Seconds without a byte until a call is given up.")
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_locked(self) -> bool:
+        """Set by the environment: the admin shows it and does not change it."""
+        return self.source != self.Source.ADMIN
+
+
+class LanguageModel(models.Model):
+    """A model of a provider and what it can do."""
+
+    provider = models.ForeignKey(Provider, on_delete=models.CASCADE, related_name="models")
+    name = models.CharField(max_length=200, help_text="The name the endpoint knows.")
+    label = models.CharField(max_length=200, blank=True, help_text="The name people see; empty means the same.")
+    enabled = models.BooleanField(default=True)
+    is_default = models.BooleanField(default=False, help_text="Answers when an agent names no model.")
+    tool_call = models.BooleanField("native tool calls", default=True)
+    json_mode = models.BooleanField("JSON mode", default=True)
+    json_schema = models.BooleanField("JSON Schema output", default=False)
+    streaming = models.BooleanField(default=True)
+    vision = models.BooleanField(default=False)
+    small = models.BooleanField(
+        default=False, help_text="One tool step with schema-constrained output: for models of a few billion parameters."
+    )
+    context_size = models.PositiveIntegerField(default=128_000, help_text="Tokens.")
+    max_output_tokens = models.PositiveIntegerField(default=4_096, help_text="Tokens.")
+    extra_body = models.JSONField(default=dict, blank=True, help_text="Merged into each request's body.")
+
+    class Meta:
+        verbose_name = "model"
+        ordering = ["provider__name", "name"]
+        constraints = [
+            models.UniqueConstraint(fields=["provider", "name"], name="model_name_once_per_provider"),
+            models.UniqueConstraint(fields=["is_default"], condition=Q(is_default=True), name="one_default_model"),
+        ]
+
+    def __str__(self) -> str:
+        return self.label or self.name
+
+    @property
+    def abilities(self) -> dict[str, bool]:
+        """What the engine may use of this model (`ChatModel.abilities`)."""
+        names = ("tool_call", "json_mode", "json_schema", "streaming", "vision", "small")
+        return {name: getattr(self, name) for name in names}
+
+
+class Tool(models.Model):
+    """A tool that agents may call. Builtin ones are put here after each migration (`tools_admin.services`)."""
+
+    class EffectClass(models.TextChoices):
+        PURE = "pure", "Pure: same answer, no trace"
+        READ = "read", "Reads"
+        IDEMPOTENT = "idempotent", "Writes, may be repeated with its key"
+        ONCE = "once", "Writes, never repeated by itself"
+
+    name = models.CharField(max_length=64, unique=True)
+    kind = models.CharField(max_length=20, default="builtin", editable=False)
+    description = models.TextField()
+    parameters = models.JSONField(default=dict, help_text="JSON Schema of the arguments.")
+    effect_class = models.CharField(max_length=10, choices=EffectClass, default=EffectClass.ONCE)
+    enabled = models.BooleanField(default=True, help_text="Takes effect with the next run.")
+    timeout = models.FloatField(default=60.0, help_text="Seconds.")
+    max_result_chars = models.PositiveIntegerField(default=50_000)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Agent(models.Model):
+    """How an agent behaves: instructions, tools, worked examples, limits."""
+
+    class Mode(models.TextChoices):
+        REACT = "react", "ReAct: think, act, look, repeat"
+
+    name = models.CharField(max_length=100, unique=True)
+    description = models.CharField(max_length=300, blank=True)
+    instructions = models.TextField(blank=True)
+    mode = models.CharField(max_length=20, choices=Mode, default=Mode.REACT)
+    model = models.ForeignKey(LanguageModel, on_delete=models.SET_NULL, null=True, blank=True, related_name="agents")
+    tools = models.ManyToManyField(Tool, blank=True, related_name="agents")
+    examples = models.JSONField(
+        default=list,
+        blank=True,
+        help_text="Worked exchanges shown to small models: a list of lists of {role, content}.",
+    )
+    starters = models.JSONField(default=list, blank=True, help_text="Questions offered on an empty page.")
+    max_iterations = models.PositiveSmallIntegerField(default=50)
+    enabled = models.BooleanField(default=True)
+    is_default = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(fields=["is_default"], condition=Q(is_default=True), name="one_default_agent"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
