@@ -120,7 +120,7 @@ def _socket_folder(var: Path) -> Path:
     folder = var / "run"
     if len(str(folder / ".s.PGSQL.5432.lock")) <= _SOCKET_PATH_LIMIT:
         return folder
-    return Path("/tmp") / f"agentapp-{os.geteuid()}-{_digest(var)}"  # noqa: S108, checked by private_folder
+    return Path("/tmp") / f"agentapp-{os.geteuid()}-{_digest(var)}"  # noqa: S108
 
 
 def _digest(var: Path) -> str:
@@ -136,7 +136,7 @@ def _write(path: Path, values: Mapping[str, str]) -> None:
     fresh = path.with_name("env.new")
     fresh.unlink(missing_ok=True)
     text = _HEADER + "".join(f"{name}={value}\n" for name, value in values.items())
-    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)
     fresh.replace(path)
 

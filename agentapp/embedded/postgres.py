@@ -37,7 +37,8 @@ _SETTINGS = {
 def prepare(environment: Environment, extra: Mapping[str, str] | None = None) -> Part:
     """Makes the cluster when there is none, and returns the server as a part. `extra` are settings of the server."""
     home = environment.postgres_home
-    assert home is not None, "the database comes from outside"
+    if home is None:
+        raise ValueError("DATABASE_URL comes from outside: there is no embedded database")
     account = _account() if os.geteuid() == 0 else None
     _make_home(home, account)
     binaries = _binaries(home, account)
@@ -92,17 +93,8 @@ def _account() -> pwd.struct_passwd:
     except KeyError:
         pass
     try:
-        command = [
-            "useradd",
-            "--system",
-            "--no-create-home",
-            "--home-dir",
-            "/",
-            "--shell",
-            "/usr/sbin/nologin",
-            ACCOUNT,
-        ]
-        subprocess.run(command, check=True, capture_output=True, text=True)
+        command = "useradd --system --no-create-home --home-dir / --shell /usr/sbin/nologin".split()
+        subprocess.run([*command, ACCOUNT], check=True, capture_output=True, text=True)
     except (OSError, subprocess.CalledProcessError) as error:
         reason = getattr(error, "stderr", "") or error
         raise PartFailed(
