@@ -1,0 +1,40 @@
+"""Who calls the API: the holder of a bearer key, or a signed-in page."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja.errors import HttpError
+from ninja.security.base import AuthBase
+from ninja.utils import check_csrf
+
+from accounts.models import User
+from accounts.services import user_for_authorization
+
+
+class ApiAuth(AuthBase):
+    """`Authorization: Bearer aa_…`, or the session's cookie together with the CSRF token.
+
+    A request that brings an `Authorization` header is judged by it alone: a dead key never falls back to a cookie.
+    `request.user` and `request.auth` are the caller.
+    """
+
+    openapi_type: str = "http"
+    openapi_scheme: str = "bearer"
+
+    def __call__(self, request: HttpRequest) -> User | None:
+        header = request.headers.get("Authorization")
+        if header is None:
+            return self._session_user(request)
+        user = user_for_authorization(header)
+        if user is not None:
+            request.user = user
+        return user
+
+    @staticmethod
+    def _session_user(request: HttpRequest) -> User | None:
+        user: Any = request.user
+        if not user.is_authenticated:
+            return None
+        if check_csrf(request):
+            raise HttpError(403, "The CSRF token is missing or wrong; reload the page.")
+        return user if isinstance(user, User) else None

@@ -1,0 +1,13 @@
+"""Forms of the sign-in pages."""
+
+from django.contrib.auth.forms import BaseUserCreationForm
+
+from accounts.models import User
+
+
+class SetupForm(BaseUserCreationForm[User]):
+    """Validates the first administrator's name, address and password; the service creates the account."""
+
+    class Meta:
+        model = User
+        fields = ("username", "email")
