@@ -1,10 +1,14 @@
 """What administrators configure: providers, models, tools and agents."""
 
+from typing import ClassVar
+from urllib.parse import urlsplit
 
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 
 from agentapp.encryption import EncryptedTextField
+from tools_admin.validators import validate_endpoint, validate_examples, validate_object, validate_texts
 
 
 class Provider(models.Model):
@@ -16,11 +20,18 @@ class Provider(models.Model):
         DEMO = "demo", "Embedded demo model (locked)"
 
     name = models.CharField(max_length=100, unique=True)
-    base_url = models.URLField(max_length=500)
+    base_url = models.CharField(
+        "base URL", max_length=500, validators=[validate_endpoint], help_text="Such as https://api.example.org/v1."
+    )
     api_key = EncryptedTextField(blank=True)
     source = models.CharField(max_length=12, choices=Source, default=Source.ADMIN, editable=False)
     enabled = models.BooleanField(default=True)
-    timeout = models.FloatField(default=120.0, help_text="Seconds without a byte until a call is given up.")
+    timeout = models.FloatField(
+        default=120.0,
+        validators=[MinValueValidator(1), MaxValueValidator(3600)],
+        help_text="Seconds without a byte until a call is given up.",
+    )
+    updated_at = models.DateTimeField(auto_now=True)
 
     class Meta:
         ordering = ["name"]
@@ -32,6 +43,22 @@ class Provider(models.Model):
     def is_locked(self) -> bool:
         """Set by the environment: the admin shows it and does not change it."""
         return self.source != self.Source.ADMIN
+
+    @property
+    def origin(self) -> tuple[str, str | None, int | None]:
+        """Where its key may go: scheme, host and port."""
+        parts = urlsplit(self.base_url)
+        return parts.scheme, parts.hostname, parts.port
+
+
+class LanguageModelQuerySet(models.QuerySet["LanguageModel"]):
+    def usable(self) -> "LanguageModelQuerySet":
+        """Enabled models of enabled providers, the default one first."""
+        return (
+            self.filter(enabled=True, provider__enabled=True)
+            .select_related("provider")
+            .order_by("-is_default", "provider__name", "name")
+        )
 
 
 class LanguageModel(models.Model):
@@ -50,9 +77,17 @@ class LanguageModel(models.Model):
     small = models.BooleanField(
         default=False, help_text="One tool step with schema-constrained output: for models of a few billion parameters."
     )
-    context_size = models.PositiveIntegerField(default=128_000, help_text="Tokens.")
-    max_output_tokens = models.PositiveIntegerField(default=4_096, help_text="Tokens.")
-    extra_body = models.JSONField(default=dict, blank=True, help_text="Merged into each request's body.")
+    context_size = models.PositiveIntegerField(
+        default=128_000, validators=[MinValueValidator(1_000)], help_text="Tokens."
+    )
+    max_output_tokens = models.PositiveIntegerField(
+        default=4_096, validators=[MinValueValidator(16)], help_text="Tokens."
+    )
+    extra_body = models.JSONField(
+        default=dict, blank=True, validators=[validate_object], help_text="Merged into each request's body."
+    )
+
+    objects: ClassVar[LanguageModelQuerySet] = LanguageModelQuerySet.as_manager()  # type: ignore[assignment]
 
     class Meta:
         verbose_name = "model"
@@ -87,8 +122,12 @@ class Tool(models.Model):
     parameters = models.JSONField(default=dict, help_text="JSON Schema of the arguments.")
     effect_class = models.CharField(max_length=10, choices=EffectClass, default=EffectClass.ONCE)
     enabled = models.BooleanField(default=True, help_text="Takes effect with the next run.")
-    timeout = models.FloatField(default=60.0, help_text="Seconds.")
-    max_result_chars = models.PositiveIntegerField(default=50_000)
+    timeout = models.FloatField(
+        default=60.0, validators=[MinValueValidator(0.1), MaxValueValidator(3600)], help_text="Seconds."
+    )
+    max_result_chars = models.PositiveIntegerField(
+        "longest result", default=50_000, validators=[MinValueValidator(100)], help_text="Characters; more is cut."
+    )
 
     class Meta:
         ordering = ["name"]
@@ -112,10 +151,15 @@ class Agent(models.Model):
     examples = models.JSONField(
         default=list,
         blank=True,
+        validators=[validate_examples],
         help_text="Worked exchanges shown to small models: a list of lists of {role, content}.",
     )
-    starters = models.JSONField(default=list, blank=True, help_text="Questions offered on an empty page.")
-    max_iterations = models.PositiveSmallIntegerField(default=50)
+    starters = models.JSONField(
+        default=list, blank=True, validators=[validate_texts], help_text="Questions offered on an empty page."
+    )
+    max_iterations = models.PositiveSmallIntegerField(
+        default=50, validators=[MinValueValidator(1), MaxValueValidator(1_000)]
+    )
     enabled = models.BooleanField(default=True)
     is_default = models.BooleanField(default=False)
 
@@ -127,5 +171,3 @@ class Agent(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-

@@ -1,0 +1,61 @@
+"""What administrators type into structured fields, checked before it reaches a run."""
+
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import ValidationError as Invalid
+
+
+class ExampleMessage(BaseModel):
+    """One message of a worked exchange."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    role: Literal["user", "assistant"]
+    content: str
+
+
+_EXAMPLES = TypeAdapter(list[list[ExampleMessage]])
+_TEXTS = TypeAdapter(list[str])
+_OBJECT = TypeAdapter(dict[str, Any])
+
+
+def validate_examples(value: Any) -> None:
+    """Worked exchanges: each a list of messages that begins with a user's and ends with an assistant's."""
+    _check(_EXAMPLES, value, 'a list of exchanges, each a list of {"role": "user" or "assistant", "content": "…"}')
+    for number, exchange in enumerate(value, 1):
+        roles = [message["role"] for message in exchange]
+        if not roles or roles[0] != "user" or roles[-1] != "assistant":
+            raise ValidationError(f"Exchange {number} must begin with a user's message and end with an assistant's.")
+
+
+def validate_texts(value: Any) -> None:
+    _check(_TEXTS, value, 'a list of texts, such as ["What sold best last month?"]')
+
+
+def validate_object(value: Any) -> None:
+    _check(_OBJECT, value, 'an object, such as {"temperature": 0}')
+
+
+def validate_endpoint(value: str) -> None:
+    """The address of an endpoint. Names without a dot are fine: services of an inner network have such."""
+    try:
+        parts = urlsplit(value)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise ValidationError("This is no address; write it like https://api.example.org/v1.") from None
+    if parts.scheme not in ("http", "https") or not host or any(c.isspace() for c in value):
+        raise ValidationError("Write the whole address, such as https://api.example.org/v1.")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ValidationError("The address must hold no password, query or fragment; the key has its own field.")
+
+
+def _check(adapter: TypeAdapter[Any], value: Any, wanted: str) -> None:
+    try:
+        adapter.validate_python(value)
+    except Invalid as error:
+        first = error.errors()[0]
+        place = " → ".join(str(part + 1 if isinstance(part, int) else part) for part in first["loc"]) or "the value"
+        raise ValidationError(f"This must be {wanted}. At {place}: {first['msg']}.") from None
