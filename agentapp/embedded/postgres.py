@@ -93,7 +93,7 @@ def _account() -> pwd.struct_passwd:
     except KeyError:
         pass
     try:
-        command = "useradd --system --no-create-home --home-dir / --shell /usr/sbin/nologin".split()
+        command = ["useradd", "--system", "--no-create-home", "--home-dir", "/", "--shell", "/usr/sbin/nologin"]
         subprocess.run([*command, ACCOUNT], check=True, capture_output=True, text=True)
     except (OSError, subprocess.CalledProcessError) as error:
         reason = getattr(error, "stderr", "") or error

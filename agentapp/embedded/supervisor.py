@@ -1,0 +1,164 @@
+"""Runs a group of parts: keeps their logs, restarts what dies, stops all in order."""
+
+import contextlib
+import logging
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Sequence
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+from .process import Part, spawn
+
+_LOG_BYTES = 5_000_000
+_FIRST_DELAY, _LONGEST_DELAY = 0.5, 30.0
+_HEALTHY_SECONDS = 30.0  # a part that lived so long starts again without delay
+
+
+class PartLog:
+    """The output of a part: a file of bounded size and, on request, the terminal."""
+
+    def __init__(self, name: str, folder: Path, echo: bool) -> None:
+        self.path = folder / f"{name}.log"
+        self.last_line = ""
+        self._name, self._echo, self._rest = name, echo, b""
+        self._handler = RotatingFileHandler(self.path, maxBytes=_LOG_BYTES, backupCount=1)
+
+    def write(self, data: bytes) -> None:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            text = line.decode(errors="replace").rstrip()
+            self.last_line = text or self.last_line
+            self._handler.emit(logging.makeLogRecord({"msg": text}))
+            if self._echo:
+                print(f"{self._name:>10} | {text}", flush=True)
+
+
+class _Member:
+    """A part of the group with its process, log and the time of its next start."""
+
+    def __init__(self, part: Part, log: PartLog, inherit: Sequence[int]) -> None:
+        self.part, self.log, self.inherit = part, log, inherit
+        self.process: subprocess.Popen[bytes] | None = None
+        self.started = 0.0
+        self.delay = _FIRST_DELAY
+        self.next_start: float | None = None
+
+
+class Supervisor:
+    """Use it from the main thread and call `turn` in a loop; nothing happens in between.
+
+    `lock` is a descriptor that every part holds open: it shows whether any of them still lives.
+    """
+
+    def __init__(self, logs: Path, lock: int, verbose: bool = False) -> None:
+        self.interrupts = 0
+        self._logs, self._lock, self._verbose = logs, lock, verbose
+        self._members: dict[str, _Member] = {}
+        self._selector = selectors.DefaultSelector()
+        self._stopping = False
+        self._wakeup, self._wakeup_writer = socket.socketpair()
+        self._listen_to_signals()
+
+    def start(self, part: Part, inherit: Sequence[int] = ()) -> subprocess.Popen[bytes]:
+        """Starts a part and keeps it running from now on."""
+        member = _Member(part, PartLog(part.name, self._logs, self._verbose), (self._lock, *inherit))
+        self._members[part.name] = member
+        return self._spawn(member)
+
+    def turn(self, timeout: float) -> None:
+        """Waits for output, signals or the end of a part, at most `timeout` seconds, and does what follows from it."""
+        for key, _ in self._selector.select(timeout):
+            key.data()
+        for member in self._members.values():
+            if member.process is not None and member.process.poll() is not None:
+                self._ended(member, member.process)
+            if member.next_start is not None and time.monotonic() >= member.next_start and not self._stopping:
+                self._spawn(member)
+
+    def wait_until(self, ready: Callable[[], bool], seconds: float, needs: str | None = None) -> bool:
+        """Turns until `ready`; false when time is over, somebody interrupts, or the part that it `needs` ended."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and not self.interrupts:
+            if needs is not None and self._members[needs].process is None:
+                return False
+            if ready():
+                return True
+            self.turn(0.05)
+        return False
+
+    def log(self, name: str) -> PartLog:
+        return self._members[name].log
+
+    def stop(self, names: Iterable[str]) -> None:
+        """Stops these parts together and waits for them; a further interrupt kills them at once."""
+        self._stopping = True
+        interrupts = self.interrupts
+        began = time.monotonic()
+        members = [self._members[name] for name in names if name in self._members]
+        for member in members:
+            if member.process is not None:
+                member.process.send_signal(member.part.stop_signal)
+        while alive := [member for member in members if member.process is not None]:
+            for member in alive:
+                over = time.monotonic() - began > member.part.grace_seconds
+                if member.process is not None and (over or self.interrupts > interrupts):
+                    member.process.kill()
+            self.turn(0.1)
+
+    def _spawn(self, member: _Member) -> subprocess.Popen[bytes]:
+        reader, writer = os.pipe()
+        os.set_blocking(reader, False)
+        try:
+            member.process = spawn(member.part, writer, member.inherit)
+        finally:
+            os.close(writer)
+        member.started, member.next_start = time.monotonic(), None
+        self._selector.register(reader, selectors.EVENT_READ, lambda: self._read(reader, member.log))
+        return member.process
+
+    def _read(self, reader: int, log: PartLog) -> None:
+        data = b""
+        with contextlib.suppress(BlockingIOError):
+            data = os.read(reader, 1 << 16)
+        if data:
+            log.write(data)
+        else:
+            self._selector.unregister(reader)
+            os.close(reader)
+
+    def _ended(self, member: _Member, process: subprocess.Popen[bytes]) -> None:
+        code = process.returncode
+        member.process = None
+        if self._stopping:
+            return
+        how = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+        what = f"{member.part.name} stopped ({how}{f': {member.log.last_line}' if code else ''})"
+        if code == os.EX_CONFIG:
+            say(f"{what}; it stays off. Log: {member.log.path}")
+            return
+        if time.monotonic() - member.started > _HEALTHY_SECONDS:
+            member.delay = _FIRST_DELAY
+        member.next_start = time.monotonic() + member.delay
+        say(f"{what}; again in {member.delay:g} s. Log: {member.log.path}")
+        member.delay = min(member.delay * 2, _LONGEST_DELAY)
+
+    def _listen_to_signals(self) -> None:
+        for end in (self._wakeup, self._wakeup_writer):
+            end.setblocking(False)
+        signal.set_wakeup_fd(self._wakeup_writer.fileno())
+        self._selector.register(self._wakeup, selectors.EVENT_READ, lambda: self._wakeup.recv(1024))
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._interrupted)
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # a handler is needed for the wake-up
+
+    def _interrupted(self, *_: object) -> None:
+        self.interrupts += 1
+
+
+def say(text: str) -> None:
+    print(text, flush=True)

@@ -1,0 +1,182 @@
+"""`manage.py up`: the whole installation in one process group.
+
+The order is that of the fastest start: database and broker come up while Django is imported, web and worker are
+started when the schema is current, the demo model when the page can already be opened.
+"""
+
+import argparse
+import fcntl
+import http.client
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from . import demo_model, postgres, valkey
+from .environment import CHECKOUT, Environment, default_var, ensure, move_demo_model, private_folder
+from .process import Part, PartFailed
+from .supervisor import Supervisor, say
+
+_DATA_PARTS_SECONDS = 60.0
+_READY_SECONDS = 60.0
+_OLD_PARTS_SECONDS = 30.0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs until interrupted. Returns the exit code; whatever goes wrong at the start is one line on stderr."""
+    began = time.monotonic()
+    parser = argparse.ArgumentParser(prog="manage.py up", description="Starts everything; Ctrl-C stops it.")
+    parser.add_argument("-v", "--verbose", action="store_true", help="also print what the parts log")
+    verbose = parser.parse_args(arguments).verbose
+    try:
+        var = private_folder(default_var())
+        lock = _only_one(var)
+        with _listen() as web_socket:
+            environment = ensure(var)
+            os.environ.update(VAR_DIR=str(var), DJANGO_SETTINGS_MODULE="agentapp.settings", PYTHONUNBUFFERED="1")
+            supervisor = Supervisor(private_folder(var / "log"), _parts_lock(var), verbose)
+            try:
+                _start(supervisor, environment, web_socket, began)
+                while not supervisor.interrupts:
+                    supervisor.turn(60)
+            finally:
+                say("Stopping …")
+                supervisor.stop(["web", "worker", "demo_model"])
+                supervisor.stop(["valkey", "postgres"])
+    except PartFailed as error:
+        print(error, file=sys.stderr)
+        return 1
+    os.close(lock)
+    say("Stopped.")
+    return 0
+
+
+def _start(supervisor: Supervisor, environment: Environment, web_socket: socket.socket, began: float) -> None:
+    data: list[tuple[str, Callable[[Environment], bool]]] = []
+    if environment.postgres_home is not None:
+        supervisor.start(postgres.prepare(environment))
+        data.append(("postgres", postgres.ready))
+    if environment.valkey:
+        supervisor.start(valkey.prepare(environment))
+        data.append(("valkey", valkey.ready))
+    demo_model.write_status(environment.var, "verifying" if environment.demo_model else "off")
+    import django
+
+    django.setup()
+    for name, ready in data:
+        if not supervisor.wait_until(lambda ready=ready: ready(environment), _DATA_PARTS_SECONDS, needs=name):  # type: ignore[misc]
+            if supervisor.interrupts:
+                return
+            log = supervisor.log(name)
+            raise PartFailed(f"{name} did not start: {log.last_line or 'it gave no reason'}. Log: {log.path}")
+    setup_path = _prepare_database()
+    supervisor.start(_web(web_socket), inherit=[web_socket.fileno()])
+    supervisor.start(_worker())
+    _report(supervisor, web_socket, setup_path, began)
+    if environment.demo_model and not supervisor.interrupts:
+        supervisor.start(demo_model.part(move_demo_model(environment)))
+
+
+def _prepare_database() -> str | None:
+    """Brings the schema up to date in this process, and returns the path of the first-start page, if that is open."""
+    from django.core.management import call_command
+    from django.db import Error, connections
+
+    from accounts import services
+
+    try:
+        call_command("migrate", verbosity=0, interactive=False)
+        if os.environ.get("ADMIN_USERNAME") and os.environ.get("ADMIN_PASSWORD"):
+            services.ensure_admin(os.environ["ADMIN_USERNAME"], os.environ["ADMIN_PASSWORD"])
+        return services.setup_link()
+    except Error as error:
+        raise PartFailed(f"The database cannot be prepared: {str(error).strip().splitlines()[0]}") from error
+    finally:
+        # No threads may be left: this process forks.
+        for connection in connections.all(initialized_only=True):
+            connection.close()
+            connection.close_pool()  # type: ignore[attr-defined]
+
+
+def _report(supervisor: Supervisor, web_socket: socket.socket, setup_path: str | None, began: float) -> None:
+    host, port = web_socket.getsockname()
+    address = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"  # noqa: S104
+    if supervisor.wait_until(lambda: _problem(host, port) is None, _READY_SECONDS):
+        say(f"Ready in {time.monotonic() - began:.1f} s: {address}/")
+    elif not supervisor.interrupts:
+        logs = ", ".join(str(supervisor.log(name).path) for name in ("web", "worker"))
+        say(f"Not ready after {_READY_SECONDS:g} s ({_problem(host, port)}): {address}/ Logs: {logs}")
+    if setup_path:
+        say(f"First start: create the administrator at {address}{setup_path}")
+
+
+def _problem(host: str, port: int) -> str | None:
+    """What `/readyz` complains about; none when all is well."""
+    client = http.client.HTTPConnection("127.0.0.1" if host == "0.0.0.0" else host, port, timeout=2)  # noqa: S104
+    try:
+        client.request("GET", "/readyz", headers={"Host": f"127.0.0.1:{port}"})
+        response = client.getresponse()
+        body = response.read(500).decode(errors="replace")
+        return None if response.status == 200 else f"/readyz says {response.status} {body}"
+    except OSError as error:
+        return f"the web part does not answer: {error}"
+    finally:
+        client.close()
+
+
+def _web(web_socket: socket.socket) -> Part:
+    """The listening socket is ours: a restart of the web part loses no connection, and nobody takes the port."""
+    argv = [sys.executable, "-m", "daphne", "--fd", str(web_socket.fileno()), "--websocket_timeout", "-1"]
+    return Part("web", [*argv, "agentapp.asgi:application"], cwd=CHECKOUT)
+
+
+def _worker() -> Part:
+    argv = [sys.executable, "-m", "celery", "-A", "agentapp.celery", "worker", "-P", "threads", "-c", "64"]
+    argv += ["--without-gossip", "--without-mingle", "--loglevel", "INFO"]
+    return Part("worker", argv, cwd=CHECKOUT, grace_seconds=25)
+
+
+def _listen() -> socket.socket:
+    host, port = os.environ.get("HOST") or "127.0.0.1", os.environ.get("PORT") or "8000"
+    if not port.isdecimal() or not 0 < int(port) < 65536:
+        raise PartFailed(f"PORT={port} is no port: use a number from 1 to 65535.")
+    try:
+        return socket.create_server((host, int(port)), backlog=128)
+    except OSError as error:
+        raise PartFailed(f"Cannot listen on {host}:{port} ({error.strerror}): choose another with PORT=….") from error
+
+
+def _only_one(var: Path) -> int:
+    """The lock of the running `up`; it is free as soon as that process is gone, however it ended."""
+    lock = os.open(var / "up.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        running = os.read(lock, 100).decode() or "unknown"
+        os.close(lock)
+        raise PartFailed(f"Already running from this checkout (process {running}): stop it first.") from None
+    os.truncate(lock, 0)
+    os.pwrite(lock, str(os.getpid()).encode(), 0)
+    return lock
+
+
+def _parts_lock(var: Path) -> int:
+    """A lock that all parts inherit, so that it is free when the last part of an earlier start has ended.
+
+    Two servers on the same data would damage it; after a crash the old ones may need a moment.
+    """
+    lock = os.open(var / "parts.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    deadline = time.monotonic() + _OLD_PARTS_SECONDS
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return lock
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise PartFailed(
+                    f"Parts of an earlier start still run after {_OLD_PARTS_SECONDS:g} s: "
+                    f"`fuser {var / 'parts.lock'}` shows them."
+                ) from None
+            time.sleep(0.05)
