@@ -5,8 +5,8 @@ PORT ?= 8000
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 export PORT
-PIP = .venv/bin/python -m pip --disable-pip-version-check --quiet --no-input
-STATIC_SOURCES = $(shell find agentapp/static */static -type f 2>/dev/null)
+PIP = .venv/bin/python -m pip --disable-pip-version-check --no-input -qq
+STATIC_SOURCES = $(shell find agentapp accounts conversations tools_admin -path '*/static/*' -type f)
 
 .PHONY: run test lint format shell setup lock
 
@@ -62,7 +62,7 @@ lock:
 NODE = PATH="$(CURDIR)/.venv/node:$$PATH";
 .venv/node: requirements-node.lock | .venv/bin/python
 	@mkdir -p $@
-	@if ! node -e 'process.exit(parseInt(process.versions.node) < 20)' 2>/dev/null || ! command -v npm >/dev/null; then \
+	@if ! node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null || ! command -v npm >/dev/null; then \
 		echo "Installing Node.js into .venv"; \
 		$(PIP) install --require-hashes -r $< && ln -sf ../bin/node ../bin/npm ../bin/npx $@; \
 	fi
