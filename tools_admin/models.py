@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
-from django.db.models import Q
+from django.db.models import Q, TextChoices
 
 from agentapp.encryption import EncryptedTextField
 from tools_admin.validators import validate_endpoint, validate_examples, validate_object, validate_texts
@@ -14,7 +14,7 @@ from tools_admin.validators import validate_endpoint, validate_examples, validat
 class Provider(models.Model):
     """An OpenAI-compatible endpoint and its key."""
 
-    class Source(models.TextChoices):
+    class Source(TextChoices):
         ADMIN = "admin", "Administrator"
         ENVIRONMENT = "environment", "Environment (locked)"
         DEMO = "demo", "Embedded demo model (locked)"
@@ -35,6 +35,11 @@ class Provider(models.Model):
 
     class Meta:
         ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["source"], condition=~Q(source="admin"), name="one_provider_per_locked_source"
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -110,7 +115,7 @@ class LanguageModel(models.Model):
 class Tool(models.Model):
     """A tool that agents may call. Builtin ones are put here after each migration (`tools_admin.services`)."""
 
-    class EffectClass(models.TextChoices):
+    class EffectClass(TextChoices):
         PURE = "pure", "Pure: same answer, no trace"
         READ = "read", "Reads"
         IDEMPOTENT = "idempotent", "Writes, may be repeated with its key"
@@ -139,7 +144,7 @@ class Tool(models.Model):
 class Agent(models.Model):
     """How an agent behaves: instructions, tools, worked examples, limits."""
 
-    class Mode(models.TextChoices):
+    class Mode(TextChoices):
         REACT = "react", "ReAct: think, act, look, repeat"
 
     name = models.CharField(max_length=100, unique=True)

@@ -1,0 +1,59 @@
+"""HTTP clients of model providers: one a provider and process, because building one costs more than a run."""
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from tools_admin.models import LanguageModel, Provider
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+    from agentapp.engine import OpenAIChatModel
+
+
+class ModelClients:
+    """Clients of one event loop, made on first use and made anew when their provider's row has changed.
+
+    A replaced client stays open for the runs that still hold it and goes with the last of them.
+    """
+
+    def __init__(self) -> None:
+        self._clients: dict[int, tuple[datetime, AsyncOpenAI]] = {}
+
+    def get(self, provider: Provider) -> "AsyncOpenAI":
+        known = self._clients.get(provider.pk)
+        if known is None or known[0] != provider.updated_at:
+            known = self._clients[provider.pk] = (provider.updated_at, _client(provider))
+        return known[1]
+
+    async def aclose(self) -> None:
+        clients, self._clients = [client for _, client in self._clients.values()], {}
+        for client in clients:
+            await client.close()
+
+
+def _client(provider: Provider) -> "AsyncOpenAI":
+    # 22 MB and half a second: only processes that call models pay for it.
+    import httpx2
+    from openai import AsyncOpenAI
+
+    return AsyncOpenAI(
+        base_url=provider.base_url,
+        api_key=provider.api_key.get_secret_value() or "none",  # the library insists on a key, local servers do not
+        timeout=httpx2.Timeout(provider.timeout, connect=10.0),
+        max_retries=0,  # retries are the engine's
+    )
+
+
+def chat_model(model: LanguageModel, clients: ModelClients) -> "OpenAIChatModel":
+    """The engine's view of a model row; `model.provider` must be loaded."""
+    from agentapp.engine import OpenAIChatModel
+
+    return OpenAIChatModel(
+        clients.get(model.provider),
+        model.name,
+        abilities=model.abilities,
+        context_size=model.context_size,
+        max_output_tokens=model.max_output_tokens,
+        extra=model.extra_body,
+    )

@@ -1,0 +1,120 @@
+"""What a run asks of the configuration: which agent, which model and why, which tools."""
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.conf import settings
+
+from accounts.models import User
+from tools_admin.clients import ModelClients, chat_model
+from tools_admin.errors import NoModel
+from tools_admin.models import Agent, LanguageModel, Provider, Tool
+from tools_admin.seeding import seed, sync_environment
+
+if TYPE_CHECKING:
+    from agentapp import engine
+
+__all__ = [
+    "ModelChoice",
+    "ModelClients",
+    "chat_model",
+    "choose_model",
+    "default_agent",
+    "engine_tools",
+    "model_status",
+    "seed",
+    "sync_environment",
+    "tools_for",
+]
+
+
+class ModelChoice(NamedTuple):
+    """A model with its provider loaded, and why it is this one, for the run's record."""
+
+    model: LanguageModel
+    reason: str
+
+
+def default_agent() -> Agent | None:
+    """The agent of a new conversation: the default one if it is enabled, else the first enabled one."""
+    return Agent.objects.filter(enabled=True).order_by("-is_default", "name").first()
+
+
+def choose_model(agent: Agent | None) -> ModelChoice:
+    """The model that answers for an agent; raises `NoModel`."""
+    usable = list(LanguageModel.objects.usable())
+    if not usable:
+        raise NoModel(
+            "No model is connected. An administrator adds one in the admin under “Models and routing”, "
+            "or sets OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL."
+        )
+    if agent is not None and agent.model_id is not None:
+        for model in usable:
+            if model.pk == agent.model_id:
+                return ModelChoice(model, f"the model of the agent {agent.name}")
+    instead = "" if agent is None or agent.model_id is None else ", because the agent's own model is disabled"
+    first = usable[0]
+    if first.is_default:
+        return ModelChoice(first, f"the default model{instead}")
+    return ModelChoice(first, f"the first enabled model{instead}, because no default model is enabled")
+
+
+def tools_for(agent: Agent, user: User) -> list[Tool]:
+    """The tools this agent may use for this user now, by name."""
+    if not user.is_active:
+        return []
+    return list(agent.tools.filter(enabled=True))
+
+
+def engine_tools(rows: Iterable[Tool]) -> "list[engine.Tool]":
+    """Tool rows as the engine runs them: through their connector, with the administrators' decisions."""
+    # The tools' libraries and the engine are the worker's; web processes do without them.
+    from agentapp.engine import EffectClass
+    from tools_admin.connectors import KINDS
+    from tools_admin.connectors.base import ToolSpec, engine_tool
+
+    return [
+        engine_tool(
+            KINDS[row.kind](),
+            ToolSpec(
+                row.name,
+                row.description,
+                row.parameters,
+                effect_class=EffectClass(row.effect_class),
+                timeout=row.timeout,
+                max_result_chars=row.max_result_chars,
+            ),
+        )
+        for row in rows
+    ]
+
+
+# What the demo model's own process writes, in the words of the page.
+_DEMO_STATES = {
+    "downloading": ("downloading", "The demo model is being downloaded."),
+    "verifying": ("loading", "The demo model is being checked."),
+    "ready": ("ready", ""),
+    "failed": ("failed", "The demo model could not be started."),
+    "off": ("missing", "The demo model is switched off, and no other model is connected."),
+}
+
+
+def model_status() -> dict[str, Any]:
+    """Whether a message sent now finds a model: `state` is ready, downloading, loading, missing or failed."""
+    try:
+        model = choose_model(default_agent()).model
+    except NoModel as error:
+        return _status("missing", str(error))
+    if model.provider.source != Provider.Source.DEMO:
+        return _status("ready", "")
+    try:
+        found = json.loads((settings.VAR_DIR / "demo_model" / "status.json").read_text())
+    except (OSError, ValueError):
+        return _status("loading", "The demo model is being started.")
+    state, message = _DEMO_STATES.get(found.get("state"), ("loading", "The demo model is being started."))
+    return _status(state, found.get("message") or message, found.get("done_bytes", 0), found.get("total_bytes", 0))
+
+
+def _status(state: str, message: str, done: int = 0, total: int = 0) -> dict[str, Any]:
+    return {"state": state, "message": message, "done_bytes": done, "total_bytes": total}
