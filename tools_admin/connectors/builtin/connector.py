@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from agentapp.engine import EffectClass, Tool, ToolResult
+from tools_admin.connectors.base import ToolError, ToolSpec, engine_tool
+from tools_admin.connectors.builtin.calculator import calculate
+from tools_admin.connectors.builtin.clock import current_time
+from tools_admin.connectors.builtin.demo_database import query_demo_database
+from tools_admin.demo.dataset import describe_tables
+
+
+def _one_text(name: str, description: str) -> dict[str, Any]:
+    """The schema of a tool with a single text argument; small models fill in nothing more reliably."""
+    return {
+        "type": "object",
+        "properties": {name: {"type": "string", "description": description}},
+        "required": [name],
+        "additionalProperties": False,
+    }
+
+
+BUILTIN: dict[str, tuple[ToolSpec, Callable[..., str]]] = {
+    "calculator": (
+        ToolSpec(
+            "calculator",
+            "Work out an arithmetic expression exactly, such as 17 * (4.5 + 3) or sqrt(2) or 15% of 80.",
+            _one_text("expression", "Numbers, + - * / // % **, parentheses and functions such as sqrt, round, log."),
+            effect_class=EffectClass.PURE,
+            timeout=5.0,
+        ),
+        calculate,
+    ),
+    "current_time": (
+        ToolSpec(
+            "current_time",
+            "Tell today's date, weekday and the time in a city, country or time zone.",
+            _one_text("place", "A city such as Munich, a country such as Japan, or a zone such as Europe/Paris."),
+            effect_class=EffectClass.READ,
+            timeout=5.0,
+        ),
+        current_time,
+    ),
+    "query_demo_database": (
+        ToolSpec(
+            "query_demo_database",
+            "Run one SQL SELECT (SQLite) on the demo shop's data. Tables:\n" + describe_tables(),
+            _one_text("sql", "One SELECT statement."),
+            effect_class=EffectClass.READ,
+            timeout=10.0,
+        ),
+        query_demo_database,
+    ),
+}
+
+
+class BuiltinConnector:
+    """The tools of this folder. They are quick, but not free: each call runs in a thread, off the runs' loop."""
+
+    async def check(self) -> str:
+        return f"{len(BUILTIN)} tools are built in."
+
+    async def discover(self) -> Sequence[ToolSpec]:
+        return [spec for spec, _ in BUILTIN.values()]
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+        if name not in BUILTIN:
+            raise ToolError(f"There is no built-in tool {name!r}; there are {', '.join(BUILTIN)}.")
+        _, function = BUILTIN[name]
+        return ToolResult(await asyncio.to_thread(function, **arguments))
+
+
+def builtin_tools() -> list[Tool]:
+    """All built-in tools, ready for an agent."""
+    connector = BuiltinConnector()
+    return [engine_tool(connector, spec) for spec, _ in BUILTIN.values()]
