@@ -14,6 +14,7 @@ run: setup
 	@exec .venv/bin/python manage.py up
 
 setup: .venv/.run node_modules/.run var/static/.stamp
+	@:
 
 test: .venv/.dev setup
 	@.venv/bin/python -m pytest $(ARGS)

@@ -61,29 +61,28 @@ def prepare(environment: Environment, extra: Mapping[str, str] | None = None) ->
 
 
 def ready(environment: Environment) -> bool:
-    """Whether the server answers; the first time, makes role and database of the application."""
-    url = environment.values["DATABASE_URL"]
+    """Whether the server answers; the first time, makes role and database of the application.
+
+    The application is no superuser, so pgvector is put into the template of all databases, those of tests too.
+    """
+    password = environment.values["POSTGRES_PASSWORD"]
     try:
-        psycopg.connect(url, connect_timeout=3).close()
-        return True
-    except psycopg.OperationalError:
-        pass
-    try:
-        with psycopg.connect(url, user="postgres", dbname="postgres", connect_timeout=3, autocommit=True) as connection:
-            _make_database(connection, environment.values["POSTGRES_PASSWORD"])
+        with _superuser(environment, "postgres") as server:
+            if server.execute("SELECT 1 FROM pg_database WHERE datname = 'agentapp'").fetchone():
+                return True
+            with _superuser(environment, "template1") as template:
+                template.execute("CREATE EXTENSION IF NOT EXISTS vector")
+            if not server.execute("SELECT 1 FROM pg_roles WHERE rolname = 'agentapp'").fetchone():
+                server.execute(sql.SQL("CREATE ROLE agentapp LOGIN CREATEDB PASSWORD {}").format(sql.Literal(password)))
+            server.execute("CREATE DATABASE agentapp OWNER agentapp")
     except psycopg.OperationalError:
         return False
     return True
 
 
-def _make_database(connection: psycopg.Connection, password: str) -> None:
-    """The application is no superuser, so pgvector is put into the template of all databases, those of tests too."""
-    with psycopg.connect(connection.info.dsn, password=password, dbname="template1", autocommit=True) as template:
-        template.execute("CREATE EXTENSION IF NOT EXISTS vector")
-    if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = 'agentapp'").fetchone():
-        connection.execute(sql.SQL("CREATE ROLE agentapp LOGIN CREATEDB PASSWORD {}").format(sql.Literal(password)))
-    if not connection.execute("SELECT 1 FROM pg_database WHERE datname = 'agentapp'").fetchone():
-        connection.execute("CREATE DATABASE agentapp OWNER agentapp")
+def _superuser(environment: Environment, database: str) -> psycopg.Connection:
+    url = environment.values["DATABASE_URL"]
+    return psycopg.connect(url, user="postgres", dbname=database, connect_timeout=3, autocommit=True)
 
 
 def _account() -> pwd.struct_passwd:

@@ -32,25 +32,27 @@ def main(arguments: Sequence[str]) -> int:
     verbose = parser.parse_args(arguments).verbose
     try:
         var = private_folder(default_var())
-        lock = _only_one(var)
+        _only_one(var)
         with _listen() as web_socket:
             environment = ensure(var)
             os.environ.update(VAR_DIR=str(var), DJANGO_SETTINGS_MODULE="agentapp.settings", PYTHONUNBUFFERED="1")
-            supervisor = Supervisor(private_folder(var / "log"), _parts_lock(var), verbose)
-            try:
-                _start(supervisor, environment, web_socket, began)
-                while not supervisor.interrupts:
-                    supervisor.turn(60)
-            finally:
-                say("Stopping …")
-                supervisor.stop(["web", "worker", "demo_model"])
-                supervisor.stop(["valkey", "postgres"])
+            _run(Supervisor(private_folder(var / "log"), _parts_lock(var), verbose), environment, web_socket, began)
     except PartFailed as error:
         print(error, file=sys.stderr)
         return 1
-    os.close(lock)
-    say("Stopped.")
     return 0
+
+
+def _run(supervisor: Supervisor, environment: Environment, web_socket: socket.socket, began: float) -> None:
+    try:
+        _start(supervisor, environment, web_socket, began)
+        while not supervisor.interrupts:
+            supervisor.turn(60)
+        say("Stopping …")
+    finally:
+        supervisor.stop(["web", "worker", "demo_model"])
+        supervisor.stop(["valkey", "postgres"])
+    say("Stopped.")
 
 
 def _start(supervisor: Supervisor, environment: Environment, web_socket: socket.socket, began: float) -> None:
@@ -148,8 +150,8 @@ def _listen() -> socket.socket:
         raise PartFailed(f"Cannot listen on {host}:{port} ({error.strerror}): choose another with PORT=….") from error
 
 
-def _only_one(var: Path) -> int:
-    """The lock of the running `up`; it is free as soon as that process is gone, however it ended."""
+def _only_one(var: Path) -> None:
+    """Takes the lock of the running `up`; it is free as soon as that process is gone, however it ended."""
     lock = os.open(var / "up.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -159,7 +161,6 @@ def _only_one(var: Path) -> int:
         raise PartFailed(f"Already running from this checkout (process {running}): stop it first.") from None
     os.truncate(lock, 0)
     os.pwrite(lock, str(os.getpid()).encode(), 0)
-    return lock
 
 
 def _parts_lock(var: Path) -> int:
