@@ -1,0 +1,98 @@
+"""A framework-free agent engine: tools, a ReAct loop, and a journal that makes runs resumable.
+
+>>> import asyncio
+>>> from agentapp.engine import ReActAgent, ScriptedChatModel, ToolCall, tool
+>>> @tool
+... def add(a: int, b: int) -> int:
+...     "Adds two numbers."
+...     return a + b
+>>> model = ScriptedChatModel([ToolCall("1", "add", {"a": 2, "b": 3}), "It is 5."])
+>>> result = asyncio.run(ReActAgent(model, [add]).run("What is 2 + 3?"))
+>>> result.answer, result.stop_reason
+('It is 5.', 'final_answer')
+
+With a real model: `OpenAIChatModel(openai.AsyncOpenAI(), "name", abilities={"tool_call": True, "streaming": True})`.
+Nothing here imports a web framework, and importing it loads no provider's client.
+"""
+
+from .attempts import RetryPolicy
+from .errors import (
+    BadModelRequest,
+    ContentFiltered,
+    ContextOverflow,
+    EngineError,
+    IncompleteStream,
+    ModelError,
+    ModelRefused,
+    ModelUnavailable,
+    PairingError,
+    PlanError,
+    ReplayMismatch,
+    RunSuspended,
+    ScriptExhausted,
+    StructuredOutputError,
+    UnknownOutcome,
+)
+from .events import Event
+from .history import merge_adjacent, repair_history, validate_pairing
+from .interrupts import InterruptQueue
+from .journal import CallKind, EffectClass, Journal, MemoryJournal
+from .json_text import extract_json
+from .limits import Limits
+from .messages import Chunk, Completion, Message, ToolCall, Usage
+from .models import ChatModel, ModelRegistry
+from .react import ReActAgent
+from .results import AgentResult, StepResult
+from .scripted_model import ScriptedChatModel
+from .tool_batch import Allow, Deny, current_call_key
+from .tool_function import tool
+from .tools import Artifact, Tool, ToolRegistry, ToolResult
+
+__all__ = [
+    "AgentResult",
+    "Allow",
+    "Artifact",
+    "BadModelRequest",
+    "CallKind",
+    "ChatModel",
+    "Chunk",
+    "Completion",
+    "ContentFiltered",
+    "ContextOverflow",
+    "Deny",
+    "EffectClass",
+    "EngineError",
+    "Event",
+    "IncompleteStream",
+    "InterruptQueue",
+    "Journal",
+    "Limits",
+    "MemoryJournal",
+    "Message",
+    "ModelError",
+    "ModelRefused",
+    "ModelRegistry",
+    "ModelUnavailable",
+    "PairingError",
+    "PlanError",
+    "ReActAgent",
+    "ReplayMismatch",
+    "RetryPolicy",
+    "RunSuspended",
+    "ScriptExhausted",
+    "ScriptedChatModel",
+    "StepResult",
+    "StructuredOutputError",
+    "Tool",
+    "ToolCall",
+    "ToolRegistry",
+    "ToolResult",
+    "UnknownOutcome",
+    "Usage",
+    "current_call_key",
+    "extract_json",
+    "merge_adjacent",
+    "repair_history",
+    "tool",
+    "validate_pairing",
+]

@@ -1,0 +1,215 @@
+"""How a model asks for tools: in JSON that it writes as text, or by the provider's function calling.
+
+The loop is the same for both; a dialect knows what to send along, what a reply means, and how results go back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
+
+from .json_text import extract_json
+from .messages import Completion, Message, ToolCall
+from .prompts import CUT_CALL
+from .tools import ToolRegistry, is_finite
+
+Options = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a reply means. `message` is how it goes into the history; `refusal` is why none of its calls may run."""
+
+    kind: Literal["tools", "final", "unparseable", "empty"]
+    message: Message
+    text: str = ""
+    reasoning: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    refusal: str | None = None
+
+
+class Dialect(Protocol):
+    json_contract: bool
+
+    def options(self, tool_turns: int) -> Options:
+        """Keyword arguments of the next model call."""
+        ...
+
+    def read(self, completion: Completion, iteration: int) -> Turn: ...
+
+    def results(self, calls: Sequence[ToolCall], observations: Sequence[str]) -> list[Message]:
+        """The messages that carry the results back, directly behind the assistant message."""
+        ...
+
+
+class NativeDialect:
+    """Function calling: several calls a reply, each answered by a tool message."""
+
+    json_contract = False
+
+    def __init__(self, registry: ToolRegistry, max_output_tokens: int) -> None:
+        self._options: Options = {}
+        if len(registry):
+            # One tuple for the whole run, so that an adapter encodes it once.
+            self._options = {"tools": tuple(tool.definition for tool in registry), "tool_choice": "auto"}
+        self._max_output_tokens = max_output_tokens
+        self._used_ids: set[str] = set()
+
+    def options(self, tool_turns: int) -> Options:
+        return self._options
+
+    def read(self, completion: Completion, iteration: int) -> Turn:
+        message = completion.message
+        text, reasoning = message.text.strip(), message.reasoning
+        if not message.tool_calls:
+            return Turn("final" if text else "empty", message, message.text, reasoning)
+        used = set(self._used_ids)
+        calls = tuple(
+            _with_unique_id(_without_nan(call), f"call_{iteration}_{slot}", used)
+            for slot, call in enumerate(message.tool_calls)
+        )
+        return Turn(
+            "tools",
+            replace(message, tool_calls=calls),
+            reasoning=reasoning or text,
+            calls=calls,
+            refusal=CUT_CALL if self._was_cut(completion) else None,
+        )
+
+    def _was_cut(self, completion: Completion) -> bool:
+        """Some servers say `tool_calls` although the output limit cut the arguments."""
+        if completion.finish_reason == "length":
+            return True
+        return completion.usage.output_tokens >= self._max_output_tokens and any(
+            call.invalid is not None for call in completion.message.tool_calls
+        )
+
+    def results(self, calls: Sequence[ToolCall], observations: Sequence[str]) -> list[Message]:
+        self._used_ids.update(call.id for call in calls)
+        return [Message.tool(call.id, text) for call, text in zip(calls, observations, strict=True)]
+
+
+class JsonDialect:
+    """One JSON object a reply; one tool an iteration; the observation comes back as a user message.
+
+    A small model gets a stricter schema: one alternative for each tool, short reasoning, and after its first
+    observation only the final answer.
+    """
+
+    json_contract = True
+
+    def __init__(self, registry: ToolRegistry, abilities: Mapping[str, bool]) -> None:
+        self._small = abilities.get("small", False)
+        self._format: Options = {}
+        self._final_format: Options = {}
+        if abilities.get("json_schema"):
+            schema = small_schema(registry) if self._small else reply_schema(registry)
+            self._format = {"response_format": _schema_format(schema)}
+            self._final_format = {"response_format": _schema_format(FINAL_SCHEMA)}
+        elif abilities.get("json_mode"):
+            self._format = self._final_format = {"response_format": {"type": "json_object"}}
+
+    def options(self, tool_turns: int) -> Options:
+        return self._final_format if self._small and tool_turns else self._format
+
+    def read(self, completion: Completion, iteration: int) -> Turn:
+        message = Message.assistant(completion.message.text)
+        text, thoughts = message.text, completion.message.reasoning
+        reply = extract_json(text)
+        if reply is None:
+            return Turn("unparseable" if text.strip() else "empty", message, text, thoughts)
+        reasoning = _as_text(reply.get("reasoning")) or thoughts
+        name = reply.get("tool_name")
+        if isinstance(name, str) and name and (reply.get("type") == "tool_call" or "answer" not in reply):
+            return Turn("tools", message, reasoning=reasoning, calls=(_call_of(reply, name, iteration),))
+        if reply.get("answer") is None:
+            return Turn("unparseable", message, text, reasoning)
+        answer = _as_text(reply["answer"])
+        return Turn("final" if answer.strip() else "empty", message, answer, reasoning)
+
+    def results(self, calls: Sequence[ToolCall], observations: Sequence[str]) -> list[Message]:
+        return [Message.user(f"Observation: {text}") for text in observations]
+
+
+def _call_of(reply: Mapping[str, Any], name: str, iteration: int) -> ToolCall:
+    arguments = reply.get("tool_args")
+    if arguments is None:
+        arguments = {}
+    call_id = f"call_{iteration}_0"
+    if not isinstance(arguments, dict):
+        return ToolCall(call_id, name, {}, invalid=json.dumps(arguments, ensure_ascii=False))
+    return ToolCall(call_id, name, arguments)
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _with_unique_id(call: ToolCall, own_id: str, used: set[str]) -> ToolCall:
+    """Providers leave ids out, repeat them within a reply, and use them again in later ones."""
+    if not call.id or call.id in used:
+        call = replace(call, id=own_id)
+    used.add(call.id)
+    return call
+
+
+def _without_nan(call: ToolCall) -> ToolCall:
+    if call.invalid is None and not is_finite(call.arguments):
+        return replace(call, arguments={}, invalid=json.dumps(call.arguments, ensure_ascii=False))
+    return call
+
+
+def _schema_format(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}
+
+
+FINAL_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "type": {"type": "string", "enum": ["final_answer"]},
+        "reasoning": {"type": "string", "maxLength": 100},
+        "answer": {"type": "string"},
+    },
+    "required": ["type", "reasoning", "answer"],
+    "additionalProperties": False,
+}
+
+
+def reply_schema(registry: ToolRegistry) -> dict[str, Any]:
+    """The contract of a reply."""
+    if not len(registry):
+        return {**FINAL_SCHEMA, "properties": {**FINAL_SCHEMA["properties"], "reasoning": {"type": "string"}}}
+    return {
+        "type": "object",
+        "properties": {
+            "type": {"type": "string", "enum": ["tool_call", "final_answer"]},
+            "reasoning": {"type": "string"},
+            "tool_name": {"type": "string", "enum": registry.names},
+            "tool_args": {"type": "object"},
+            "answer": {"type": "string"},
+        },
+        "required": ["type", "reasoning"],
+    }
+
+
+def small_schema(registry: ToolRegistry) -> dict[str, Any]:
+    """The same contract with nothing left open, for models that are too small to keep it by themselves."""
+    calls = [
+        {
+            "type": "object",
+            "properties": {
+                "type": {"type": "string", "enum": ["tool_call"]},
+                "reasoning": {"type": "string", "maxLength": 100},
+                "tool_name": {"type": "string", "enum": [tool.name]},
+                "tool_args": tool.definition["function"]["parameters"],
+            },
+            "required": ["type", "reasoning", "tool_name", "tool_args"],
+            "additionalProperties": False,
+        }
+        for tool in registry
+    ]
+    return {"anyOf": [*calls, FINAL_SCHEMA]} if calls else FINAL_SCHEMA

@@ -1,0 +1,161 @@
+"""The ReAct agent: a loop of reasoning and tools, then an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from .attempts import RetryPolicy
+from .errors import ModelError
+from .events import Emit, Event, answer_done
+from .interrupts import InterruptQueue
+from .journal import CallKind, Journal, MemoryJournal
+from .limits import Limits
+from .loop import Loop
+from .messages import Completion, Content, Message, Usage
+from .models import ChatModel
+from .results import AgentResult
+from .scope import Scope, llm_request
+from .streaming import AnswerWriter
+from .synthesis import synthesis_messages
+from .tool_batch import Gate
+from .tools import Tool, ToolRegistry
+
+PIECE_CHARS = 400
+
+
+class ReActAgent:
+    """Works on a request with tools. One instance serves many runs, at the same time too.
+
+    `run()` is the loop and returns its result; `stream_answer()` then writes the answer from it. A run that used
+    no tool has its answer in `result.answer` already. Without a `journal` each run has one of its own, in memory.
+
+    `examples` are worked exchanges, shown to the model as real messages behind the system message. With
+    `stream_direct` a native model that streams sends a direct answer while it writes it. `clock` gives the date
+    that the model is told, and measures elapsed time.
+
+    Raises `ModelError` when the model fails for good, `RunSuspended` when a gate asks for a person, and
+    `UnknownOutcome` when an irreversible call may or may not have happened; each can be resumed over its journal.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        tools: Iterable[Tool] = (),
+        *,
+        instructions: str = "",
+        use_native_tools: bool = True,
+        max_iterations: int = 50,
+        limits: Limits = Limits(),  # noqa: B008 (immutable)
+        journal: Journal | None = None,
+        emit: Emit | None = None,
+        gate: Gate | None = None,
+        clock: Callable[[], datetime] | None = None,
+        examples: Sequence[Sequence[Message]] = (),
+        stream_direct: bool = False,
+        retry: RetryPolicy = RetryPolicy(),  # noqa: B008 (immutable)
+    ) -> None:
+        self.model = model
+        self.registry = tools if isinstance(tools, ToolRegistry) else ToolRegistry(tools)
+        self.instructions = instructions
+        self.use_native_tools = use_native_tools
+        self.max_iterations = max_iterations
+        self.limits = limits
+        self.journal = journal
+        self.emit = emit
+        self.gate = gate
+        self.clock = clock
+        self.examples = examples
+        self.stream_direct = stream_direct
+        self.retry = retry
+
+    @property
+    def _native_mode_active(self) -> bool:
+        return self.use_native_tools and bool(self.model.abilities.get("tool_call"))
+
+    def time(self) -> float:
+        return time.monotonic() if self.clock is None else self.clock().timestamp()
+
+    def cost_of(self, usage: Usage) -> float:
+        price: Callable[[Usage], float] | None = getattr(self.model, "cost_of", None)
+        return price(usage) if price else 0
+
+    async def run(
+        self, query: Content, *, history: Sequence[Message] = (), interrupts: InterruptQueue | None = None
+    ) -> AgentResult:
+        """Runs the loop to its end."""
+        queue = InterruptQueue() if interrupts is None else interrupts
+        return await Loop(self, query, history, self._scope()).run(queue)
+
+    async def stream_answer(self, query: Content, result: AgentResult) -> AsyncIterator[str]:
+        """Writes the answer and yields it in pieces; a recorded one comes as one piece.
+
+        When the model fails before its first word, `result.answer` is delivered. When it fails later the text
+        begins anew, with a new `attempt` in the events: `result.delivered` is the text that counts.
+        """
+        pieces: list[str] = []
+        ready = asyncio.Event()
+
+        def on_text(text: str) -> None:
+            pieces.append(text)
+            ready.set()
+
+        task = asyncio.create_task(self._synthesise(query, result, on_text))
+        task.add_done_callback(lambda _: ready.set())
+        spoken = False
+        try:
+            while not task.done() or pieces:
+                await ready.wait()
+                ready.clear()
+                while pieces:
+                    spoken = True
+                    yield pieces.pop(0)
+            text = task.result()
+            if not spoken:
+                yield text
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait((task,))
+
+    async def _synthesise(self, query: Content, result: AgentResult, on_text: Callable[[str], None]) -> str:
+        messages = synthesis_messages(query, result, self.instructions)
+
+        async def effect() -> dict[str, Any]:
+            writer = AnswerWriter(self.emit, result.attempt, on_text)
+            completion = await self._write(messages, writer, result.answer)
+            return {**completion.to_dict(), "model": self.model.name, "attempt": writer.attempt}
+
+        def finished(record: dict[str, Any]) -> Iterable[Event]:
+            return (answer_done(record["attempt"]),)
+
+        request = llm_request(self.model, messages, 0, "synthesis", {})
+        record = await self._scope().call("answer/llm/0", CallKind.LLM, request, effect, finished=finished)
+        completion = Completion.from_dict(record)
+        if result.delivered is None:
+            result.usage += completion.usage
+        result.delivered = completion.message.text
+        return result.delivered
+
+    async def _write(self, messages: Sequence[Message], writer: AnswerWriter, fallback: str) -> Completion:
+        """The model's text, at a second attempt if the first broke off, or else the fallback."""
+        for _ in range(2):
+            try:
+                completion = await writer.copy(self.model.stream_chat(messages))
+            except ModelError:
+                if not writer.has_spoken:
+                    break
+                writer.abandon()
+                continue
+            if completion.message.text.strip():
+                return completion
+            break
+        for start in range(0, len(fallback), PIECE_CHARS):
+            await writer.write(fallback[start : start + PIECE_CHARS])
+        return Completion(Message.assistant(fallback), "fallback", Usage(calls=1))
+
+    def _scope(self) -> Scope:
+        return Scope(self.journal or MemoryJournal(), self.emit)

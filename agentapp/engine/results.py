@@ -1,0 +1,50 @@
+"""What an agent hands back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .messages import Message, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """One tool call, or with `tool_name` None the final answer.
+
+    `artifacts` are in recorded form: filename, content_type, size, and data as base64.
+    """
+
+    iteration: int
+    tool_name: str | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    observation: str = ""
+    error: str | None = None
+    artifacts: Sequence[Mapping[str, Any]] = ()
+    elapsed: float = 0.0
+    reasoning: str = ""
+
+
+@dataclass(slots=True)
+class AgentResult:
+    """The end of a run. An equal journal gives an equal result.
+
+    `answer` is the loop's own answer and `streamed` tells that it went out as answer events while it was made.
+    `stream_answer()` adds its call to `usage` and leaves in `delivered` the whole text that it gave out.
+    """
+
+    answer: str
+    steps: list[StepResult]
+    iterations: int
+    usage: Usage = field(compare=False)
+    messages: list[Message]
+    stop_reason: str
+    error: str | None = None
+    streamed: bool = False
+    attempt: int = 0
+    delivered: str | None = field(default=None, compare=False)
+
+    @property
+    def tool_steps(self) -> list[StepResult]:
+        return [step for step in self.steps if step.tool_name is not None]

@@ -1,0 +1,147 @@
+"""A journal bound to a place in the run, and a model that goes through it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .events import Emit, Event, send
+from .journal import CallKind, Effect, EffectClass, Finished, Journal, MemoryJournal
+from .messages import Chunk, Completion, Message, Usage
+from .models import ChatModel, ToolDefinitions
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Prefixes keys, and hands the events of effects that really happen to `emit`."""
+
+    journal: Journal
+    emit: Emit | None = None
+    prefix: str = ""
+
+    def child(self, name: str) -> Scope:
+        return replace(self, prefix=self.key(name)) if name else self
+
+    def key(self, name: str) -> str:
+        return f"{self.prefix}/{name}" if self.prefix else name
+
+    def recorded(self, name: str) -> bool:
+        return self.journal.recorded(self.key(name))
+
+    async def send(self, event: Event) -> None:
+        await send(self.emit, event)
+
+    async def call(
+        self,
+        name: str,
+        kind: CallKind,
+        request: dict[str, Any],
+        effect: Effect,
+        *,
+        effect_class: EffectClass = EffectClass.READ,
+        started: Sequence[Event] = (),
+        finished: Finished | None = None,
+    ) -> dict[str, Any]:
+        """`Journal.call` under the prefix. A replay emits nothing."""
+        happened = False
+
+        async def observed() -> dict[str, Any]:
+            nonlocal happened
+            happened = True
+            for event in started:
+                await send(self.emit, event)
+            return await effect()
+
+        ended: list[Event] = []
+
+        def finished_once(result: dict[str, Any]) -> Iterable[Event]:
+            ended[:] = finished(result) if finished else ()
+            return ended
+
+        result = await self.journal.call(
+            self.key(name),
+            kind,
+            request,
+            observed,
+            effect_class=effect_class,
+            started=started,
+            finished=finished_once,
+        )
+        if happened:
+            for event in ended:
+                await send(self.emit, event)
+        return result
+
+
+def llm_request(
+    model: ChatModel, messages: Iterable[Message], before: int, role: str, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What the journal keeps of a request: the messages that no earlier call of this scope has recorded."""
+    tools = options.get("tools") or ()
+    return {
+        "model": model.name,
+        "role": role,
+        "messages": [message.to_dict() for message in messages],
+        "messages_before": before,
+        "tools": [definition["function"]["name"] for definition in tools],
+        "tool_choice": options.get("tool_choice"),
+        "response_format": options.get("response_format"),
+    }
+
+
+class JournaledModel:
+    """A model whose calls are `<scope>/llm/<n>` in a journal. It sums up their usage."""
+
+    def __init__(self, model: ChatModel, scope: Scope, role: str) -> None:
+        self._model = model
+        self._scope = scope
+        self._role = role
+        self._calls = 0
+        self.usage = Usage()
+        self.name = model.name
+        self.abilities = model.abilities
+        self.context_size = model.context_size
+        self.max_output_tokens = model.max_output_tokens
+
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: ToolDefinitions | None = None,
+        tool_choice: str | dict[str, Any] | None = None,
+        response_format: dict[str, Any] | None = None,
+        started: Sequence[Event] = (),
+    ) -> Completion:
+        options = {"tools": tools, "tool_choice": tool_choice, "response_format": response_format}
+        name = f"llm/{self._calls}"
+        self._calls += 1
+
+        async def effect() -> dict[str, Any]:
+            completion = await self._model.chat(
+                messages, tools=tools, tool_choice=tool_choice, response_format=response_format
+            )
+            return {**completion.to_dict(), "model": self._model.name}
+
+        request = llm_request(self._model, messages, 0, self._role, options)
+        result = await self._scope.call(name, CallKind.LLM, request, effect, started=started)
+        completion = Completion.from_dict(result)
+        self.usage += completion.usage
+        return completion
+
+    async def stream_chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: ToolDefinitions | None = None,
+        tool_choice: str | dict[str, Any] | None = None,
+        response_format: dict[str, Any] | None = None,
+    ) -> AsyncIterator[Chunk]:
+        """A journaled reply is whole, so it comes as one piece."""
+        done = await self.chat(messages, tools=tools, tool_choice=tool_choice, response_format=response_format)
+        yield Chunk(done.message.text, done.message.reasoning, done.finish_reason, done.usage, done.message)
+
+
+def journaled(model: ChatModel, journal: Journal | None, scope: str, role: str) -> JournaledModel:
+    """For functions that take `journal=None, scope=""`."""
+    return JournaledModel(model, Scope(journal or MemoryJournal(), prefix=scope), role)

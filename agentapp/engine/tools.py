@@ -1,0 +1,252 @@
+"""Tools: what they are called, what they take, and how one of them is run safely."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextvars
+import inspect
+import json
+import math
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import jsonschema
+from jsonschema.exceptions import best_match
+
+from .journal import EffectClass
+
+CATALOG_CHARS = 80
+_SPOKEN_TYPES = {"text/html": "HTML", "text/markdown": "Markdown"}
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A file that a tool made."""
+
+    filename: str
+    content_type: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool found, and the files it made."""
+
+    content: str
+    is_error: bool = field(default=False, kw_only=True)
+    artifacts: Sequence[Artifact] = field(default=(), kw_only=True)
+    content_type: str = field(default="text/plain", kw_only=True)
+
+
+@dataclass(frozen=True)
+class Tool:
+    """Something a model may call. `run(**arguments)` is a coroutine function or a plain one, which gets a thread.
+
+    `repeatable` tools may poll with equal arguments; `cacheable` ones give one result per run and arguments.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    run: Callable[..., Any]
+    effect_class: EffectClass = field(default=EffectClass.ONCE, kw_only=True)
+    needs_approval: bool = field(default=False, kw_only=True)
+    timeout: float = field(default=60.0, kw_only=True)
+    max_result_chars: int = field(default=50_000, kw_only=True)
+    repeatable: bool = field(default=False, kw_only=True)
+    cacheable: bool = field(default=False, kw_only=True)
+
+    @cached_property
+    def definition(self) -> dict[str, Any]:
+        """The function definition that is sent to a model."""
+        parameters = {key: value for key, value in self.parameters.items() if key != "$schema"}
+        function = {"name": self.name, "description": self.description, "parameters": parameters}
+        return {"type": "function", "function": function}
+
+    @cached_property
+    def _validator(self) -> Any:
+        return jsonschema.Draft202012Validator(dict(self.parameters))
+
+    def argument_error(self, arguments: Any) -> str | None:
+        """What is wrong with these arguments, in words that help a model to repair them."""
+        if not isinstance(arguments, dict):
+            return f"arguments must be an object, not {type(arguments).__name__}"
+        if not is_finite(arguments):
+            return "arguments hold NaN or an infinity"
+        error = best_match(self._validator.iter_errors(arguments))
+        if error is None:
+            return None
+        place = error.json_path.removeprefix("$").lstrip(".")
+        return f"{place}: {error.message}" if place else str(error.message)
+
+    async def execute(self, arguments: dict[str, Any]) -> ToolResult:
+        """Runs the tool. Whatever goes wrong inside it is a result with `is_error`."""
+        try:
+            async with asyncio.timeout(self.timeout) as deadline:
+                value = await self._invoke(arguments)
+        except TimeoutError as error:
+            if not deadline.expired():
+                return ToolResult(f"TimeoutError: {error}", is_error=True)
+            return ToolResult(f"TimeoutError: no result after {self.timeout:g} s", is_error=True)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            return ToolResult("CancelledError: the tool cancelled itself", is_error=True)
+        except Exception as error:  # noqa: BLE001 (a tool's fault is news for the model, not ours)
+            return ToolResult(f"{type(error).__name__}: {error}", is_error=True)
+        return as_result(value)
+
+    async def _invoke(self, arguments: dict[str, Any]) -> Any:
+        if inspect.iscoroutinefunction(self.run):
+            return await self.run(**arguments)
+        value = await _in_thread(self.run, arguments)
+        return await value if inspect.isawaitable(value) else value
+
+
+async def _in_thread(run: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """A daemon thread of its own: one that hangs is left behind and takes no place in a pool."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(value: Any, error: BaseException | None) -> None:
+        if not future.done():
+            if error is None:
+                future.set_result(value)
+            else:
+                future.set_exception(error)
+
+    def body() -> None:
+        value: Any = None
+        error: Exception | None = None
+        try:
+            value = context.run(run, **arguments)
+        except StopIteration as stop:  # a future refuses this one
+            error = RuntimeError(f"StopIteration: {stop}")
+        except BaseException as caught:  # noqa: BLE001 (it belongs to the caller, in another thread)
+            error = caught if isinstance(caught, Exception) else RuntimeError(repr(caught))
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, value, error)
+
+    threading.Thread(target=body, name=f"tool-{getattr(run, '__name__', 'call')}", daemon=True).start()
+    return await future
+
+
+def as_result(value: Any) -> ToolResult:
+    if isinstance(value, ToolResult):
+        return value
+    if isinstance(value, str):
+        return ToolResult(value)
+    if value is None:
+        return ToolResult("")
+    try:
+        return ToolResult(json.dumps(value, ensure_ascii=False))
+    except (TypeError, ValueError) as error:
+        return ToolResult(f"{type(error).__name__}: the tool returned no JSON value: {error}", is_error=True)
+
+
+def result_to_dict(result: ToolResult, tool: Tool, elapsed: float) -> dict[str, Any]:
+    """The form in which a result is recorded: cut to the tool's limit, files as base64."""
+    return {
+        "content": cut_text(result.content, tool.max_result_chars),
+        "is_error": result.is_error,
+        "content_type": result.content_type,
+        "artifacts": [
+            {
+                "filename": artifact.filename,
+                "content_type": artifact.content_type,
+                "size": len(artifact.data),
+                "data": base64.b64encode(artifact.data).decode(),
+            }
+            for artifact in result.artifacts
+        ],
+        "elapsed": elapsed,
+    }
+
+
+def error_result(text: str) -> dict[str, Any]:
+    """The recorded form of a call that was not run."""
+    return {"content": text, "is_error": True, "content_type": "text/plain", "artifacts": [], "elapsed": 0.0}
+
+
+def observation_for_model(result: Mapping[str, Any]) -> str:
+    """What the model is told of a recorded result."""
+    content: str = result["content"]
+    if result["is_error"]:
+        return f"Error: {content}"
+    if result["artifacts"] and result["content_type"] in _SPOKEN_TYPES:
+        names = ", ".join(artifact["filename"] for artifact in result["artifacts"])
+        kind = _SPOKEN_TYPES[result["content_type"]]
+        return f"The tool succeeded. Its {kind} output is shown to the user with these files: {names}"
+    if not content.strip():
+        return "The tool succeeded without output."
+    if content in ("[]", "{}", "null"):
+        return f"The tool succeeded and found nothing: {content}"
+    # Only we may speak with this marker.
+    return content.replace("[USER INTERRUPT]", "(USER INTERRUPT)")
+
+
+def cut_text(text: str, limit: int) -> str:
+    """The beginning of a text, with a marker that names both sizes."""
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}\n[cut: {limit:,} of {len(text):,} characters shown]"
+
+
+def canonical_arguments(arguments: dict[str, Any] | None) -> str:
+    """Equal text for equal arguments, whatever the order of keys."""
+    return json.dumps(arguments or {}, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def is_finite(value: Any) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, dict):
+        return all(is_finite(item) for item in value.values())
+    return all(is_finite(item) for item in value) if isinstance(value, list) else True
+
+
+class ToolRegistry:
+    """The tools of one run, in a fixed order."""
+
+    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+        self._tools: dict[str, Tool] = {}
+        for item in tools:
+            self.register(item)
+
+    def register(self, item: Tool) -> None:
+        if item.name in self._tools:
+            raise ValueError(f"there is a tool named {item.name!r} already")
+        self._tools[item.name] = item
+
+    def get(self, name: str) -> Tool | None:
+        return self._tools.get(name)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._tools)
+
+    def subset(self, names: Iterable[str]) -> ToolRegistry:
+        wanted = set(names)
+        return ToolRegistry(item for name, item in self._tools.items() if name in wanted)
+
+    def catalog(self) -> str:
+        """One line a tool, for choosing among many."""
+        lines = []
+        for item in self:
+            description = " ".join(item.description.split())
+            if len(description) > CATALOG_CHARS:
+                description = description[: CATALOG_CHARS - 1] + "…"
+            lines.append(f"{item.name}: {description}")
+        return "\n".join(lines)
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._tools.values())
