@@ -1,0 +1,126 @@
+"""The demo agent: what a small local model needs to be shown so that it uses its tools well.
+
+A model of half a billion parameters learns from worked exchanges, not from rules. Each reply of the examples has the
+form that the engine asks of a small model: a JSON object until a tool was used, plain text after its observation.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+Exchange = list[dict[str, str]]
+
+INSTRUCTIONS = "You are the demo agent of a small outdoor shop. Keep answers to one or two sentences."
+
+
+def _direct(question: str, answer: str) -> Exchange:
+    reply = {"type": "final_answer", "reasoning": "Small talk: no tool.", "answer": answer}
+    return [_user(question), _assistant(json.dumps(reply))]
+
+
+def _calculated(question: str, expression: str, value: str, answer: str) -> Exchange:
+    observation = f"{expression} = {value}"
+    return _with_tool(
+        question, "Arithmetic: use calculator.", "calculator", {"expression": expression}, observation, answer
+    )
+
+
+def _clocked(question: str, place: str, observation: str, answer: str) -> Exchange:
+    return _with_tool(
+        question, "Time in a place: use current_time.", "current_time", {"place": place}, observation, answer
+    )
+
+
+def _queried(question: str, why: str, sql: str, observation: str, answer: str) -> Exchange:
+    reasoning = f"{why}: use query_demo_database."
+    return _with_tool(question, reasoning, "query_demo_database", {"sql": sql}, observation, answer)
+
+
+def _with_tool(
+    question: str, reasoning: str, tool: str, arguments: dict[str, str], observation: str, answer: str
+) -> Exchange:
+    call = {"type": "tool_call", "reasoning": reasoning, "tool_name": tool, "tool_args": arguments}
+    return [
+        _user(question),
+        _assistant(json.dumps(call)),
+        _user(f"Observation: {observation}"),
+        _assistant(answer),
+    ]
+
+
+def _user(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}
+
+
+def _assistant(text: str) -> dict[str, str]:
+    return {"role": "assistant", "content": text}
+
+
+EXAMPLES: list[Exchange] = [
+    _direct("Hello!", "Hello! I can calculate, tell the time anywhere and look into the demo shop's data."),
+    _calculated("What is 23 * 17?", "23 * 17", "391", "23 * 17 is 391."),
+    _clocked(
+        "What time is it in Oslo?",
+        "Oslo",
+        "Oslo: Wednesday, 4 March 2026, 14:25 (UTC+01:00, Europe/Oslo)",
+        "It is 14:25 in Oslo.",
+    ),
+    _queried(
+        "How many tents do we sell?",
+        "Shop data",
+        "SELECT count(*) FROM products WHERE category = 'tents'",
+        "count(*)\n3",
+        "There are 3 tents.",
+    ),
+    _direct("Thank you!", "You are welcome!"),
+    _calculated("What is 12% of 350?", "350 * 12 / 100", "42", "12% of 350 is 42."),
+    _clocked(
+        "Tell me the time in Vancouver",
+        "Vancouver",
+        "Vancouver: Tuesday, 10 March 2026, 07:41 (UTC-07:00, America/Vancouver)",
+        "It is 07:41 in Vancouver.",
+    ),
+    _queried(
+        "What do my notes say about the return policy?",
+        "Notes",
+        "SELECT title, text FROM notes WHERE title LIKE '%return%' OR text LIKE '%return%'",
+        "title | text\nReturn policy | Customers may return unused goods within 45 days.",
+        "Your note says: Customers may return unused goods within 45 days.",
+    ),
+    _calculated(
+        "I buy 3 tents for 24.90 each and pay with a 200 note. What is left?",
+        "200 - 3 * 24.90",
+        "125.3",
+        "125.30 is left.",
+    ),
+    _clocked(
+        "Which day is it today in Toronto?",
+        "Toronto",
+        "Toronto: Friday, 6 March 2026, 09:10 (UTC-05:00, America/Toronto)",
+        "Today is Friday, 6 March 2026 in Toronto.",
+    ),
+    _queried(
+        "What is our cheapest tent?",
+        "Shop data",
+        "SELECT name, price FROM products WHERE category = 'tents' ORDER BY price LIMIT 1",
+        "name | price\nStorm Tarp | 79",
+        "The cheapest tent is the Storm Tarp for 79.",
+    ),
+    _direct("Who made you?", "I am the demo agent of this workspace, run by a small language model on this machine."),
+    _calculated("What is the square root of 50?", "sqrt(50)", "7.07106781187", "The square root of 50 is about 7.07."),
+    _calculated("3 to the power of 7?", "3 ** 7", "2187", "3 to the power of 7 is 2187."),
+]
+
+PRESET: dict[str, Any] = {
+    "name": "Demo agent",
+    "description": "Calculates, tells the time anywhere and looks into the data of a fictitious outdoor shop.",
+    "instructions": INSTRUCTIONS,
+    "examples": EXAMPLES,
+    "starters": [
+        "What is 17.5% of 1,240?",
+        "What time is it in Tokyo?",
+        "Which product has sold best?",
+        "What do my notes say about the summer party?",
+    ],
+}
