@@ -9,6 +9,7 @@ from ninja.utils import check_csrf
 
 from accounts.models import User
 from accounts.services import user_for_authorization
+from agentapp.database import in_thread
 
 
 class ApiAuth(AuthBase):
@@ -38,3 +39,16 @@ class ApiAuth(AuthBase):
         if check_csrf(request):
             raise HttpError(403, "The CSRF token is missing or wrong; reload the page.")
         return user if isinstance(user, User) else None
+
+
+class AsyncApiAuth(ApiAuth):
+    """The same for asynchronous endpoints."""
+
+    async def __call__(self, request: HttpRequest) -> User | None:  # type: ignore[override]
+        return await in_thread(super().__call__, request)
+
+
+def caller(request: HttpRequest) -> User:
+    """The user whom `ApiAuth` let in."""
+    user: User = request.auth  # type: ignore[attr-defined]
+    return user

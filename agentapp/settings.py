@@ -14,6 +14,8 @@ from django.core.exceptions import ImproperlyConfigured
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from agentapp.admin_look import UNFOLD as UNFOLD
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = Path(os.environ.get("VAR_DIR") or BASE_DIR / "var").resolve()
 
@@ -108,6 +110,7 @@ if PUBLIC_URL:
 
 INSTALLED_APPS = [
     "unfold",
+    "unfold.contrib.filters",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -191,6 +194,8 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC_URL.startswith("https://")
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
+# Rate limits of sign-in count addresses: with PUBLIC_URL the last proxy's X-Forwarded-For tells them.
+ALLAUTH_TRUSTED_PROXY_COUNT = 1 if PUBLIC_URL else 0
 if PUBLIC_URL.startswith("https://"):
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     SECURE_HSTS_SECONDS = 31_536_000

@@ -20,7 +20,4 @@ def _seed(apps: Any, **_: Any) -> None:
         return
     from tools_admin.seeding import seed
 
-    try:
-        seed()
-    except ImportError as error:  # TODO remove when the engine and the demo preset are in the tree
-        print(f"not seeded: {error}")
+    seed()
