@@ -80,16 +80,19 @@ class Supervisor:
             if member.next_start is not None and time.monotonic() >= member.next_start and not self._stopping:
                 self._spawn(member)
 
-    def wait_until(self, ready: Callable[[], bool], seconds: float, needs: str | None = None) -> bool:
-        """Turns until `ready`; false when time is over, somebody interrupts, or the part that it `needs` ended."""
+    def wait_until(self, ready: Callable[[], bool], seconds: float, every: float, needs: str | None = None) -> bool:
+        """Asks `every` so often until `ready`, and turns meanwhile.
+
+        False when time is over, somebody interrupts, or the part that it `needs` ended.
+        """
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and not self.interrupts:
-            if needs is not None and self._members[needs].process is None:
+        while not self.interrupts and not ready():
+            ask_again = time.monotonic() + every
+            while (rest := ask_again - time.monotonic()) > 0 and not self.interrupts:
+                self.turn(rest)
+            if time.monotonic() > deadline or (needs is not None and self._members[needs].process is None):
                 return False
-            if ready():
-                return True
-            self.turn(0.05)
-        return False
+        return not self.interrupts
 
     def log(self, name: str) -> PartLog:
         return self._members[name].log

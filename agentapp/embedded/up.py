@@ -12,6 +12,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from . import demo_model, postgres, valkey
@@ -68,7 +69,7 @@ def _start(supervisor: Supervisor, environment: Environment, web_socket: socket.
 
     django.setup()
     for name, ready in data:
-        if not supervisor.wait_until(lambda ready=ready: ready(environment), _DATA_PARTS_SECONDS, needs=name):  # type: ignore[misc]
+        if not supervisor.wait_until(partial(ready, environment), _DATA_PARTS_SECONDS, every=0.02, needs=name):
             if supervisor.interrupts:
                 return
             log = supervisor.log(name)
@@ -104,21 +105,27 @@ def _prepare_database() -> str | None:
 
 def _report(supervisor: Supervisor, web_socket: socket.socket, setup_path: str | None, began: float) -> None:
     host, port = web_socket.getsockname()
-    address = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"  # noqa: S104
-    if supervisor.wait_until(lambda: _problem(host, port) is None, _READY_SECONDS):
+    reachable = "127.0.0.1" if host == "0.0.0.0" else host  # noqa: S104
+    address = f"http://{reachable}:{port}"
+    if supervisor.wait_until(lambda: _problem(reachable, port) is None, _READY_SECONDS, every=0.1):
         say(f"Ready in {time.monotonic() - began:.1f} s: {address}/")
-    elif not supervisor.interrupts:
+    elif supervisor.interrupts:
+        return
+    else:
         logs = ", ".join(str(supervisor.log(name).path) for name in ("web", "worker"))
-        say(f"Not ready after {_READY_SECONDS:g} s ({_problem(host, port)}): {address}/ Logs: {logs}")
+        say(f"Not ready after {_READY_SECONDS:g} s ({_problem(reachable, port)}): {address}/ Logs: {logs}")
     if setup_path:
         say(f"First start: create the administrator at {address}{setup_path}")
 
 
 def _problem(host: str, port: int) -> str | None:
     """What `/readyz` complains about; none when all is well."""
-    client = http.client.HTTPConnection("127.0.0.1" if host == "0.0.0.0" else host, port, timeout=2)  # noqa: S104
+    from django.conf import settings
+
+    allowed = [name for name in settings.ALLOWED_HOSTS if not name.startswith(("*", "."))]
+    client = http.client.HTTPConnection(host, port, timeout=2)
     try:
-        client.request("GET", "/readyz", headers={"Host": f"127.0.0.1:{port}"})
+        client.request("GET", "/readyz", headers={"Host": allowed[0] if allowed else host})
         response = client.getresponse()
         body = response.read(500).decode(errors="replace")
         return None if response.status == 200 else f"/readyz says {response.status} {body}"
@@ -130,7 +137,7 @@ def _problem(host: str, port: int) -> str | None:
 
 def _web(web_socket: socket.socket) -> Part:
     """The listening socket is ours: a restart of the web part loses no connection, and nobody takes the port."""
-    argv = [sys.executable, "-m", "daphne", "--fd", str(web_socket.fileno()), "--websocket_timeout", "-1"]
+    argv = [sys.executable, "-m", "daphne", "--fd", str(web_socket.fileno()), "--websocket_timeout", "-1", "-v", "0"]
     return Part("web", [*argv, "agentapp.asgi:application"], cwd=CHECKOUT)
 
 
