@@ -118,15 +118,13 @@ class ApiKeyAdmin(ModelAdmin):  # type: ignore[misc]
     def shown_prefix(self, key: ApiKey) -> str:
         return f"{key.prefix}…"
 
-    @display(description=_("state"), label={"open": "success", "revoked": "danger", "expired": "warning"})
-    def state(self, key: ApiKey) -> tuple[str, Any]:
+    @display(description=_("state"))
+    def state(self, key: ApiKey) -> Any:
         if key.revoked_at is not None:
-            return "revoked", _("revoked")
-        if not key.user.is_active:
-            return "revoked", _("account disabled")
+            return _("revoked")
         if key.expires_at is not None and key.expires_at <= timezone.now():
-            return "expired", _("expired")
-        return "open", _("open")
+            return _("expired")
+        return _("open") if key.user.is_active else _("account disabled")
 
     def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> Sequence[str]:
         if obj is None:

@@ -38,7 +38,6 @@ class RecordAdmin(ModelAdmin):  # type: ignore[misc]
 
     permission = "conversations.view_all_runs"
     list_per_page = 50
-    show_full_result_count = False
     list_filter_submit = True
     actions = None
 

@@ -40,9 +40,9 @@ class ProviderAdmin(ModelAdmin):  # type: ignore[misc]
     list_filter = ("enabled", "source")
     search_fields = ("name", "base_url")
 
-    @display(description=_("key"), label={"set": "success", "not set": "info"})
-    def key_state(self, provider: Provider) -> tuple[str, Any]:
-        return ("set", _("set")) if provider.api_key.get_secret_value() else ("not set", _("not set"))
+    @display(description=_("key"))
+    def key_state(self, provider: Provider) -> Any:
+        return _("set") if provider.api_key.get_secret_value() else _("not set")
 
     @display(description=_("managed by"), ordering="source")
     def source_label(self, provider: Provider) -> str:

@@ -32,6 +32,9 @@ class ModelClients:
             await client.close()
 
 
+_shared = ModelClients()
+
+
 def _client(provider: Provider) -> "AsyncOpenAI":
     # 22 MB and half a second: only processes that call models pay for it.
     import httpx2
@@ -45,8 +48,8 @@ def _client(provider: Provider) -> "AsyncOpenAI":
     )
 
 
-def chat_model(model: LanguageModel, clients: ModelClients) -> "OpenAIChatModel":
-    """The engine's view of a model row; `model.provider` must be loaded."""
+def chat_model(model: LanguageModel, clients: ModelClients = _shared) -> "OpenAIChatModel":
+    """The engine's view of a model row; `model.provider` must be loaded. The process's clients serve one loop."""
     from agentapp.engine import OpenAIChatModel
 
     return OpenAIChatModel(

@@ -48,13 +48,13 @@ class ProviderForm(forms.ModelForm):  # type: ignore[type-arg]
     """
 
     new_api_key = forms.CharField(
-        label=_("new key"),
+        label=_("New key"),
         required=False,
         max_length=4_000,
         widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
         help_text=_("Write-only: it is stored encrypted and never shown. Empty keeps the present one."),
     )
-    clear_api_key = forms.BooleanField(label=_("remove the key"), required=False, widget=UnfoldBooleanSwitchWidget())
+    clear_api_key = forms.BooleanField(label=_("Remove the key"), required=False, widget=UnfoldBooleanSwitchWidget())
 
     class Meta:
         model = Provider

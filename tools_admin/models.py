@@ -70,10 +70,10 @@ class LanguageModel(models.Model):
     """A model of a provider and what it can do."""
 
     provider = models.ForeignKey(Provider, on_delete=models.CASCADE, related_name="models")
-    name = models.CharField(max_length=200, help_text="The name the endpoint knows.")
+    name = models.CharField(max_length=200, help_text="The name that the endpoint knows it by.")
     label = models.CharField(max_length=200, blank=True, help_text="The name people see; empty means the same.")
     enabled = models.BooleanField(default=True)
-    is_default = models.BooleanField(default=False, help_text="Answers when an agent names no model.")
+    is_default = models.BooleanField("default", default=False, help_text="Answers when an agent names no model.")
     tool_call = models.BooleanField("native tool calls", default=True)
     json_mode = models.BooleanField("JSON mode", default=True)
     json_schema = models.BooleanField("JSON Schema output", default=False)
@@ -166,7 +166,7 @@ class Agent(models.Model):
         default=50, validators=[MinValueValidator(1), MaxValueValidator(1_000)]
     )
     enabled = models.BooleanField(default=True)
-    is_default = models.BooleanField(default=False)
+    is_default = models.BooleanField("default", default=False, help_text="The agent of new conversations.")
 
     class Meta:
         ordering = ["name"]

@@ -8,101 +8,247 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='Tool',
+            name="Tool",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=64, unique=True)),
-                ('kind', models.CharField(default='builtin', editable=False, max_length=20)),
-                ('description', models.TextField()),
-                ('parameters', models.JSONField(default=dict, help_text='JSON Schema of the arguments.')),
-                ('effect_class', models.CharField(choices=[('pure', 'Pure: same answer, no trace'), ('read', 'Reads'), ('idempotent', 'Writes, may be repeated with its key'), ('once', 'Writes, never repeated by itself')], default='once', max_length=10)),
-                ('enabled', models.BooleanField(default=True, help_text='Takes effect with the next run.')),
-                ('timeout', models.FloatField(default=60.0, help_text='Seconds.', validators=[django.core.validators.MinValueValidator(0.1), django.core.validators.MaxValueValidator(3600)])),
-                ('max_result_chars', models.PositiveIntegerField(default=50000, help_text='Characters; more is cut.', validators=[django.core.validators.MinValueValidator(100)], verbose_name='longest result')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=64, unique=True)),
+                ("kind", models.CharField(default="builtin", editable=False, max_length=20)),
+                ("description", models.TextField()),
+                ("parameters", models.JSONField(default=dict, help_text="JSON Schema of the arguments.")),
+                (
+                    "effect_class",
+                    models.CharField(
+                        choices=[
+                            ("pure", "Pure: same answer, no trace"),
+                            ("read", "Reads"),
+                            ("idempotent", "Writes, may be repeated with its key"),
+                            ("once", "Writes, never repeated by itself"),
+                        ],
+                        default="once",
+                        max_length=10,
+                    ),
+                ),
+                ("enabled", models.BooleanField(default=True, help_text="Takes effect with the next run.")),
+                (
+                    "timeout",
+                    models.FloatField(
+                        default=60.0,
+                        help_text="Seconds.",
+                        validators=[
+                            django.core.validators.MinValueValidator(0.1),
+                            django.core.validators.MaxValueValidator(3600),
+                        ],
+                    ),
+                ),
+                (
+                    "max_result_chars",
+                    models.PositiveIntegerField(
+                        default=50000,
+                        help_text="Characters; more is cut.",
+                        validators=[django.core.validators.MinValueValidator(100)],
+                        verbose_name="longest result",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['name'],
+                "ordering": ["name"],
             },
         ),
         migrations.CreateModel(
-            name='Provider',
+            name="Provider",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=100, unique=True)),
-                ('base_url', models.CharField(help_text='Such as https://api.example.org/v1.', max_length=500, validators=[tools_admin.validators.validate_endpoint], verbose_name='base URL')),
-                ('api_key', agentapp.encryption.EncryptedTextField(blank=True, default=agentapp.encryption._no_secret, editable=False)),
-                ('source', models.CharField(choices=[('admin', 'Administrator'), ('environment', 'Environment (locked)'), ('demo', 'Embedded demo model (locked)')], default='admin', editable=False, max_length=12)),
-                ('enabled', models.BooleanField(default=True)),
-                ('timeout', models.FloatField(default=120.0, help_text='Seconds without a byte until a call is given up.', validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(3600)])),
-                ('updated_at', models.DateTimeField(auto_now=True)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=100, unique=True)),
+                (
+                    "base_url",
+                    models.CharField(
+                        help_text="Such as https://api.example.org/v1.",
+                        max_length=500,
+                        validators=[tools_admin.validators.validate_endpoint],
+                        verbose_name="base URL",
+                    ),
+                ),
+                (
+                    "api_key",
+                    agentapp.encryption.EncryptedTextField(
+                        blank=True, default=agentapp.encryption._no_secret, editable=False
+                    ),
+                ),
+                (
+                    "source",
+                    models.CharField(
+                        choices=[
+                            ("admin", "Administrator"),
+                            ("environment", "Environment (locked)"),
+                            ("demo", "Embedded demo model (locked)"),
+                        ],
+                        default="admin",
+                        editable=False,
+                        max_length=12,
+                    ),
+                ),
+                ("enabled", models.BooleanField(default=True)),
+                (
+                    "timeout",
+                    models.FloatField(
+                        default=120.0,
+                        help_text="Seconds without a byte until a call is given up.",
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(3600),
+                        ],
+                    ),
+                ),
+                ("updated_at", models.DateTimeField(auto_now=True)),
             ],
             options={
-                'ordering': ['name'],
-                'constraints': [models.UniqueConstraint(condition=models.Q(('source', 'admin'), _negated=True), fields=('source',), name='one_provider_per_locked_source')],
+                "ordering": ["name"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("source", "admin"), _negated=True),
+                        fields=("source",),
+                        name="one_provider_per_locked_source",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='LanguageModel',
+            name="LanguageModel",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(help_text='The name the endpoint knows.', max_length=200)),
-                ('label', models.CharField(blank=True, help_text='The name people see; empty means the same.', max_length=200)),
-                ('enabled', models.BooleanField(default=True)),
-                ('is_default', models.BooleanField(default=False, help_text='Answers when an agent names no model.')),
-                ('tool_call', models.BooleanField(default=True, verbose_name='native tool calls')),
-                ('json_mode', models.BooleanField(default=True, verbose_name='JSON mode')),
-                ('json_schema', models.BooleanField(default=False, verbose_name='JSON Schema output')),
-                ('streaming', models.BooleanField(default=True)),
-                ('vision', models.BooleanField(default=False)),
-                ('small', models.BooleanField(default=False, help_text='One tool step with schema-constrained output: for models of a few billion parameters.')),
-                ('context_size', models.PositiveIntegerField(default=128000, help_text='Tokens.', validators=[django.core.validators.MinValueValidator(1000)])),
-                ('max_output_tokens', models.PositiveIntegerField(default=4096, help_text='Tokens.', validators=[django.core.validators.MinValueValidator(16)])),
-                ('extra_body', models.JSONField(blank=True, default=dict, help_text="Merged into each request's body.", validators=[tools_admin.validators.validate_object])),
-                ('provider', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='models', to='tools_admin.provider')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(help_text="The name the endpoint knows.", max_length=200)),
+                (
+                    "label",
+                    models.CharField(
+                        blank=True, help_text="The name people see; empty means the same.", max_length=200
+                    ),
+                ),
+                ("enabled", models.BooleanField(default=True)),
+                ("is_default", models.BooleanField(default=False, help_text="Answers when an agent names no model.")),
+                ("tool_call", models.BooleanField(default=True, verbose_name="native tool calls")),
+                ("json_mode", models.BooleanField(default=True, verbose_name="JSON mode")),
+                ("json_schema", models.BooleanField(default=False, verbose_name="JSON Schema output")),
+                ("streaming", models.BooleanField(default=True)),
+                ("vision", models.BooleanField(default=False)),
+                (
+                    "small",
+                    models.BooleanField(
+                        default=False,
+                        help_text="One tool step with schema-constrained output: for models of a few billion parameters.",
+                    ),
+                ),
+                (
+                    "context_size",
+                    models.PositiveIntegerField(
+                        default=128000, help_text="Tokens.", validators=[django.core.validators.MinValueValidator(1000)]
+                    ),
+                ),
+                (
+                    "max_output_tokens",
+                    models.PositiveIntegerField(
+                        default=4096, help_text="Tokens.", validators=[django.core.validators.MinValueValidator(16)]
+                    ),
+                ),
+                (
+                    "extra_body",
+                    models.JSONField(
+                        blank=True,
+                        default=dict,
+                        help_text="Merged into each request's body.",
+                        validators=[tools_admin.validators.validate_object],
+                    ),
+                ),
+                (
+                    "provider",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="models", to="tools_admin.provider"
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'model',
-                'ordering': ['provider__name', 'name'],
+                "verbose_name": "model",
+                "ordering": ["provider__name", "name"],
             },
         ),
         migrations.CreateModel(
-            name='Agent',
+            name="Agent",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=100, unique=True)),
-                ('description', models.CharField(blank=True, max_length=300)),
-                ('instructions', models.TextField(blank=True)),
-                ('mode', models.CharField(choices=[('react', 'ReAct: think, act, look, repeat')], default='react', max_length=20)),
-                ('examples', models.JSONField(blank=True, default=list, help_text='Worked exchanges shown to small models: a list of lists of {role, content}.', validators=[tools_admin.validators.validate_examples])),
-                ('starters', models.JSONField(blank=True, default=list, help_text='Questions offered on an empty page.', validators=[tools_admin.validators.validate_texts])),
-                ('max_iterations', models.PositiveSmallIntegerField(default=50, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(1000)])),
-                ('enabled', models.BooleanField(default=True)),
-                ('is_default', models.BooleanField(default=False)),
-                ('model', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='agents', to='tools_admin.languagemodel')),
-                ('tools', models.ManyToManyField(blank=True, related_name='agents', to='tools_admin.tool')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=100, unique=True)),
+                ("description", models.CharField(blank=True, max_length=300)),
+                ("instructions", models.TextField(blank=True)),
+                (
+                    "mode",
+                    models.CharField(
+                        choices=[("react", "ReAct: think, act, look, repeat")], default="react", max_length=20
+                    ),
+                ),
+                (
+                    "examples",
+                    models.JSONField(
+                        blank=True,
+                        default=list,
+                        help_text="Worked exchanges shown to small models: a list of lists of {role, content}.",
+                        validators=[tools_admin.validators.validate_examples],
+                    ),
+                ),
+                (
+                    "starters",
+                    models.JSONField(
+                        blank=True,
+                        default=list,
+                        help_text="Questions offered on an empty page.",
+                        validators=[tools_admin.validators.validate_texts],
+                    ),
+                ),
+                (
+                    "max_iterations",
+                    models.PositiveSmallIntegerField(
+                        default=50,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(1000),
+                        ],
+                    ),
+                ),
+                ("enabled", models.BooleanField(default=True)),
+                ("is_default", models.BooleanField(default=False)),
+                (
+                    "model",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="agents",
+                        to="tools_admin.languagemodel",
+                    ),
+                ),
+                ("tools", models.ManyToManyField(blank=True, related_name="agents", to="tools_admin.tool")),
             ],
             options={
-                'ordering': ['name'],
+                "ordering": ["name"],
             },
         ),
         migrations.AddConstraint(
-            model_name='languagemodel',
-            constraint=models.UniqueConstraint(fields=('provider', 'name'), name='model_name_once_per_provider'),
+            model_name="languagemodel",
+            constraint=models.UniqueConstraint(fields=("provider", "name"), name="model_name_once_per_provider"),
         ),
         migrations.AddConstraint(
-            model_name='languagemodel',
-            constraint=models.UniqueConstraint(condition=models.Q(('is_default', True)), fields=('is_default',), name='one_default_model'),
+            model_name="languagemodel",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("is_default", True)), fields=("is_default",), name="one_default_model"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='agent',
-            constraint=models.UniqueConstraint(condition=models.Q(('is_default', True)), fields=('is_default',), name='one_default_agent'),
+            model_name="agent",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("is_default", True)), fields=("is_default",), name="one_default_agent"
+            ),
         ),
     ]
