@@ -1,6 +1,5 @@
 """Runs a group of parts: keeps their logs, restarts what dies, stops all in order."""
 
-import contextlib
 import logging
 import os
 import selectors
@@ -37,6 +36,9 @@ class PartLog:
             if self._echo:
                 print(f"{self._name:>10} | {text}", flush=True)
 
+    def close(self) -> None:
+        self._handler.close()
+
 
 class _Member:
     """A part of the group with its process, log and the time of its next start."""
@@ -44,6 +46,7 @@ class _Member:
     def __init__(self, part: Part, log: PartLog, inherit: Sequence[int]) -> None:
         self.part, self.log, self.inherit = part, log, inherit
         self.process: subprocess.Popen[bytes] | None = None
+        self.reader = -1
         self.started = 0.0
         self.delay = _FIRST_DELAY
         self.next_start: float | None = None
@@ -90,12 +93,16 @@ class Supervisor:
             ask_again = time.monotonic() + every
             while (rest := ask_again - time.monotonic()) > 0 and not self.interrupts:
                 self.turn(rest)
-            if time.monotonic() > deadline or (needs is not None and self._members[needs].process is None):
+            if time.monotonic() > deadline or (needs is not None and self.process(needs) is None):
                 return False
         return not self.interrupts
 
     def log(self, name: str) -> PartLog:
         return self._members[name].log
+
+    def process(self, name: str) -> subprocess.Popen[bytes] | None:
+        """The part's process; none between its end and its next start."""
+        return self._members[name].process
 
     def stop(self, names: Iterable[str]) -> None:
         """Stops these parts together and waits for them; a further interrupt kills them at once."""
@@ -113,6 +120,18 @@ class Supervisor:
                     member.process.kill()
             self.turn(0.1)
 
+    def close(self) -> None:
+        """Lets go of logs and signals, after all parts are stopped."""
+        signal.set_wakeup_fd(-1)
+        for key in list(self._selector.get_map().values()):
+            if isinstance(key.fileobj, int):
+                os.close(key.fileobj)
+        self._selector.close()
+        self._wakeup.close()
+        self._wakeup_writer.close()
+        for member in self._members.values():
+            member.log.close()
+
     def _spawn(self, member: _Member) -> subprocess.Popen[bytes]:
         reader, writer = os.pipe()
         os.set_blocking(reader, False)
@@ -120,23 +139,29 @@ class Supervisor:
             member.process = spawn(member.part, writer, member.inherit)
         finally:
             os.close(writer)
-        member.started, member.next_start = time.monotonic(), None
+        member.reader, member.started, member.next_start = reader, time.monotonic(), None
         self._selector.register(reader, selectors.EVENT_READ, lambda: self._read(reader, member.log))
         return member.process
 
-    def _read(self, reader: int, log: PartLog) -> None:
-        data = b""
-        with contextlib.suppress(BlockingIOError):
+    def _read(self, reader: int, log: PartLog) -> bool:
+        """Takes what the pipe holds now; false when there is nothing more."""
+        try:
             data = os.read(reader, 1 << 16)
+        except BlockingIOError:
+            return False
         if data:
             log.write(data)
-        else:
-            self._selector.unregister(reader)
-            os.close(reader)
+            return True
+        self._selector.unregister(reader)
+        os.close(reader)
+        return False
 
     def _ended(self, member: _Member, process: subprocess.Popen[bytes]) -> None:
         code = process.returncode
         member.process = None
+        # Its last words may have come after the selector looked.
+        while member.reader in self._selector.get_map() and self._read(member.reader, member.log):
+            pass
         if self._stopping:
             return
         how = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"

@@ -53,6 +53,7 @@ def _run(supervisor: Supervisor, environment: Environment, web_socket: socket.so
     finally:
         supervisor.stop(["web", "worker", "demo_model"])
         supervisor.stop(["valkey", "postgres"])
+        supervisor.close()
     say("Stopped.")
 
 
