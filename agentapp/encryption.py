@@ -26,7 +26,9 @@ def decrypt(token: str) -> str:
     try:
         return _cipher(tuple(settings.ENCRYPTION_KEYS)).decrypt(token.encode()).decode()
     except InvalidToken:
-        raise UndecryptableSecret("This secret cannot be read with the present ENCRYPTION_KEYS; enter it anew.") from None
+        raise UndecryptableSecret(
+            "This secret cannot be read with the present ENCRYPTION_KEYS; enter it anew."
+        ) from None
 
 
 if TYPE_CHECKING:

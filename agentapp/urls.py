@@ -2,9 +2,18 @@
 
 from django.contrib import admin
 from django.urls import include, path
+from django.views.i18n import JavaScriptCatalog
+
+from agentapp.api import api
+from conversations.health import healthz, readyz
 
 urlpatterns = [
+    path("healthz", healthz),
+    path("readyz", readyz),
+    path("api/v1/", api.urls),
     path("admin/", admin.site.urls),
     path("account/", include("allauth.account.urls")),
+    path("jsi18n/", JavaScriptCatalog.as_view(), name="jsi18n"),
     path("", include("accounts.urls")),
+    path("", include("conversations.urls")),
 ]

@@ -109,6 +109,8 @@ class Run(models.Model):
     next_seq = models.PositiveIntegerField(default=1)
     cancel_requested_at = models.DateTimeField(null=True, blank=True)
     enqueued_at = models.DateTimeField(null=True, blank=True)
+    retry_at = models.DateTimeField(null=True, blank=True, help_text="Queued until then: its model did not answer.")
+    postponed = models.PositiveSmallIntegerField(default=0, help_text="How often it was put back for that reason.")
     deadline = models.DateTimeField()
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)
@@ -238,5 +240,3 @@ class Inspection(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} looked at {self.run_id}"
-
-

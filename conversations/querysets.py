@@ -6,7 +6,6 @@ from django.db import models
 
 if TYPE_CHECKING:
     from accounts.models import User
-    from conversations.models import Call, Conversation, Message, Run
 
 
 class ConversationQuerySet(models.QuerySet["Conversation"]):

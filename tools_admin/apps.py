@@ -18,6 +18,7 @@ def _seed(apps: Any, **_: Any) -> None:
         apps.get_model("tools_admin", "Agent")
     except LookupError:
         return
-    from tools_admin.seeding import seed
+    from tools_admin.seeding import seed, sync_environment
 
     seed()
+    sync_environment()

@@ -41,9 +41,11 @@ from .json_text import extract_json
 from .limits import Limits
 from .messages import Chunk, Completion, Message, ToolCall, Usage
 from .models import ChatModel, ModelRegistry
+from .openai_model import OpenAIChatModel
 from .react import ReActAgent
 from .results import AgentResult, StepResult
 from .scripted_model import ScriptedChatModel
+from .tokens import budget_for, estimate_tokens
 from .tool_batch import Allow, Deny, current_call_key
 from .tool_function import tool
 from .tools import Artifact, Tool, ToolRegistry, ToolResult
@@ -73,6 +75,7 @@ __all__ = [
     "ModelRefused",
     "ModelRegistry",
     "ModelUnavailable",
+    "OpenAIChatModel",
     "PairingError",
     "PlanError",
     "ReActAgent",
@@ -89,7 +92,9 @@ __all__ = [
     "ToolResult",
     "UnknownOutcome",
     "Usage",
+    "budget_for",
     "current_call_key",
+    "estimate_tokens",
     "extract_json",
     "merge_adjacent",
     "repair_history",

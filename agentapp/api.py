@@ -1,0 +1,11 @@
+"""The only NinjaAPI: routers of the apps, errors, documentation."""
+
+from ninja import NinjaAPI
+
+from accounts.auth import ApiAuth
+from agentapp import errors
+from conversations.api import router as conversations
+
+api = NinjaAPI(title="Agent chat", version="1", auth=ApiAuth(), docs_url=None, urls_namespace="api")
+api.add_router("", conversations)
+errors.register(api)

@@ -1,0 +1,58 @@
+"""The Celery application: threads pool, early acknowledgement, no results, beat as a thread of the worker.
+
+Early acknowledgement on purpose: a message is only a hint (the sweeper recovers), and late acknowledgement kills
+workers when the broker goes away.
+"""
+
+import os
+from typing import Any
+
+from celery import Celery, bootsteps
+from celery.beat import EmbeddedService
+from django.conf import settings
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentapp.settings")
+
+app = Celery("agentapp")
+app.conf.update(
+    broker_url=settings.CELERY_BROKER_URL,
+    broker_connection_retry_on_startup=True,
+    broker_transport_options={"socket_connect_timeout": 1, "socket_timeout": 5},
+    task_acks_late=False,
+    task_ignore_result=True,
+    task_serializer="json",
+    accept_content=["json"],
+    worker_prefetch_multiplier=1,
+    worker_hijack_root_logger=False,
+    timezone="UTC",
+    beat_scheduler="celery.beat:Scheduler",
+    beat_schedule={
+        "sweep": {
+            "task": "conversations.tasks.sweep",
+            "schedule": settings.SWEEP_SECONDS,
+            "options": {"expires": settings.SWEEP_SECONDS},
+        },
+    },
+)
+app.autodiscover_tasks(["conversations"])
+
+
+class BeatThread(bootsteps.StartStopStep):
+    """Beat inside the worker: `-B` would fork a whole process beside the threads pool."""
+
+    def __init__(self, parent: Any, **kwargs: Any) -> None:
+        super().__init__(parent, **kwargs)
+        self._beat: Any = None
+
+    def start(self, parent: Any) -> None:
+        self._beat = EmbeddedService(app, thread=True)
+        self._beat.daemon = True
+        self._beat.start()
+
+    def stop(self, parent: Any) -> None:
+        if self._beat is not None:
+            self._beat.stop()
+
+
+if settings.EMBEDDED_BEAT:
+    app.steps["worker"].add(BeatThread)

@@ -1,0 +1,59 @@
+"""Domain errors become `application/problem+json` here and nowhere else."""
+
+import logging
+import uuid
+from typing import Any
+
+from django.db import DatabaseError
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from ninja import NinjaAPI
+from ninja.errors import AuthenticationError, HttpError, ValidationError
+
+from conversations.errors import ConversationError
+
+log = logging.getLogger(__name__)
+
+
+def problem(status: int, code: str, detail: str, **more: Any) -> HttpResponse:
+    """RFC 9457: `code` is stable, `detail` is for people."""
+    body = {"type": "about:blank", "status": status, "code": code, "detail": detail, **more}
+    return JsonResponse(body, status=status, content_type="application/problem+json")
+
+
+def register(api: NinjaAPI) -> None:
+    @api.exception_handler(ConversationError)
+    def domain(_request: HttpRequest, error: ConversationError) -> HttpResponse:
+        return problem(error.status, error.code, error.message)
+
+    @api.exception_handler(ValidationError)
+    def invalid(_request: HttpRequest, error: ValidationError) -> HttpResponse:
+        fields = [{"where": ".".join(str(part) for part in e["loc"]), "what": e["msg"]} for e in error.errors]
+        return problem(422, "invalid_request", "Some fields are missing or wrong; see `fields`.", fields=fields)
+
+    @api.exception_handler(AuthenticationError)
+    def not_signed_in(_request: HttpRequest, _error: AuthenticationError) -> HttpResponse:
+        answer = problem(401, "not_signed_in", "Send an API key as `Authorization: Bearer aa_…`, or sign in.")
+        answer["WWW-Authenticate"] = "Bearer"
+        return answer
+
+    @api.exception_handler(Http404)
+    def missing(_request: HttpRequest, _error: Http404) -> HttpResponse:
+        return problem(404, "not_found", "This does not exist or is not yours.")
+
+    @api.exception_handler(HttpError)
+    def refused(_request: HttpRequest, error: HttpError) -> HttpResponse:
+        codes = {400: "bad_request", 403: "forbidden", 429: "rate_limited"}
+        return problem(error.status_code, codes.get(error.status_code, "http_error"), str(error))
+
+    @api.exception_handler(DatabaseError)
+    def unavailable(_request: HttpRequest, error: DatabaseError) -> HttpResponse:
+        log.warning("The database does not answer: %s", str(error).strip()[:200])
+        answer = problem(503, "unavailable", "The service is interrupted. Nothing was changed; try again in a moment.")
+        answer["Retry-After"] = "5"
+        return answer
+
+    @api.exception_handler(Exception)
+    def unexpected(request: HttpRequest, error: Exception) -> HttpResponse:
+        number = uuid.uuid4().hex[:12]
+        log.error("Request %s: %s %s failed", number, request.method, request.path, exc_info=error)
+        return problem(500, "internal", f"Something went wrong. An administrator finds it in the log under {number}.")

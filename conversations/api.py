@@ -1,0 +1,94 @@
+"""REST: endpoints take, services do, schemas give."""
+
+from uuid import UUID
+
+from django.http import Http404, HttpRequest
+from ninja import Router
+
+from accounts.auth import AsyncApiAuth, caller
+from agentapp.database import in_thread
+from conversations import services
+from conversations.health import worker_seen
+from conversations.hub import wait_for_end
+from conversations.models import Call, Conversation, Message, Run, RunEvent
+from conversations.schemas import (
+    CallOut,
+    ConversationOut,
+    ConversationPatch,
+    EventOut,
+    MessageOut,
+    MessagePatch,
+    RunIn,
+    RunOut,
+    StatusOut,
+)
+from tools_admin.services import model_status
+
+router = Router()
+
+
+@router.post("/runs", response={200: RunOut, 202: RunOut}, auth=AsyncApiAuth(), summary="Start a run")
+async def create_run(request: HttpRequest, body: RunIn) -> tuple[int, Run]:
+    """Makes a conversation and a run. 200 when it ended within `wait` seconds, else 202."""
+    user = caller(request)
+    sent = await in_thread(services.send_message, user, body.input, mode=body.mode)
+    if body.wait:
+        await wait_for_end(sent.run.id, body.wait)
+    run = await in_thread(Run.objects.visible_to(user).get, id=sent.run.id)
+    return (202 if run.is_active else 200), run
+
+
+@router.get("/runs/{uuid:run_id}", response=RunOut, summary="A run")
+def get_run(request: HttpRequest, run_id: UUID) -> Run:
+    return _inspectable(request, run_id)
+
+
+@router.get("/runs/{uuid:run_id}/calls", response=list[CallOut], summary="The trace of a run")
+def get_calls(request: HttpRequest, run_id: UUID) -> list[Call]:
+    return list(_inspectable(request, run_id).calls.all())
+
+
+@router.get("/runs/{uuid:run_id}/events", response=list[EventOut], summary="The durable events of a run")
+def get_events(request: HttpRequest, run_id: UUID, after: int = 0) -> list[RunEvent]:
+    return list(_inspectable(request, run_id).events.filter(seq__gt=after))
+
+
+@router.post("/runs/{uuid:run_id}/cancel", response=RunOut, summary="Stop a run")
+def cancel_run(request: HttpRequest, run_id: UUID) -> Run:
+    return services.cancel_run(caller(request), run_id)
+
+
+@router.post("/runs/{uuid:run_id}/retry", response={202: RunOut}, summary="Try a failed or stopped run again")
+def retry_run(request: HttpRequest, run_id: UUID) -> tuple[int, Run]:
+    return 202, services.retry_run(caller(request), run_id)
+
+
+@router.patch("/conversations/{uuid:conversation_id}", response=ConversationOut, summary="Rename, pin, archive")
+def change_conversation(request: HttpRequest, conversation_id: UUID, body: ConversationPatch) -> Conversation:
+    return services.change_conversation(caller(request), conversation_id, body.dict(exclude_unset=True))
+
+
+@router.delete("/conversations/{uuid:conversation_id}", response={204: None}, summary="Delete a conversation")
+def delete_conversation(request: HttpRequest, conversation_id: UUID) -> tuple[int, None]:
+    services.delete_conversation(caller(request), conversation_id)
+    return 204, None
+
+
+@router.patch("/messages/{uuid:message_id}", response=MessageOut, summary="Pin or unpin a message")
+def change_message(request: HttpRequest, message_id: UUID, body: MessagePatch) -> Message:
+    return services.pin_message(caller(request), message_id, body.pinned)
+
+
+@router.get("/status", response=StatusOut, summary="Is the model there, is a worker there?")
+def status(request: HttpRequest) -> dict[str, object]:
+    return {"model": model_status(), "worker": worker_seen()}
+
+
+def _inspectable(request: HttpRequest, run_id: UUID) -> Run:
+    """One's own run, or anybody's with `view_all_runs`: then the look is recorded."""
+    user = caller(request)
+    run = Run.objects.inspectable_by(user).filter(id=run_id).first()
+    if run is None:
+        raise Http404
+    services.record_inspection(run, user)
+    return run

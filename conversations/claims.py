@@ -1,0 +1,85 @@
+"""Who works on a run: claim, heartbeat, sweep. Each is one statement; the clock is the database's."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from conversations.models import Run
+
+MAX_CRASHES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    run: UUID
+    epoch: int
+    crashes: int
+
+
+def claim(run_id: UUID, owner: str) -> Claim | None:
+    """Takes the run for one lease, or None: it ended, waits, belongs to another worker, or does not exist.
+
+    However often the message is delivered, one claim wins. A claim over an expired lease counts as a crash.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            UPDATE conversations_run SET
+                crashes = CASE WHEN status = 'running' THEN crashes + 1 ELSE crashes END,
+                status = 'running', reason = '', epoch = epoch + 1, lease_owner = %s,
+                lease_expires_at = now() + make_interval(secs => %s), started_at = coalesce(started_at, now())
+            WHERE id = %s AND status IN ('queued', 'running')
+                AND (lease_expires_at IS NULL OR lease_expires_at < now())
+            RETURNING epoch, crashes
+            """,
+            [owner, settings.RUN_LEASE_SECONDS, run_id],
+        )
+        row = cursor.fetchone()
+    return Claim(run_id, *row) if row else None
+
+
+def renew(owner: str, epochs: dict[UUID, int]) -> tuple[set[UUID], set[UUID]]:
+    """Renews the leases of a worker's runs. Gives the runs still held and, of those, the ones to be stopped."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            UPDATE conversations_run run SET lease_expires_at = now() + make_interval(secs => %s)
+            FROM unnest(%s::uuid[], %s::int[]) AS mine(id, epoch)
+            WHERE run.id = mine.id AND run.epoch = mine.epoch AND run.lease_owner = %s AND run.status = 'running'
+            RETURNING run.id, run.cancel_requested_at IS NOT NULL
+            """,
+            [settings.RUN_LEASE_SECONDS, list(epochs), list(epochs.values()), owner],
+        )
+        rows = cursor.fetchall()
+    return {run for run, _ in rows}, {run for run, cancelled in rows if cancelled}
+
+
+def due_runs(limit: int = 500) -> list[UUID]:
+    """Runs that nobody works on though somebody should; marks them as enqueued now.
+
+    Queued ones whose message was lost or whose patience is over, and running ones whose worker died.
+    Several sweepers at once do no harm.
+    """
+    stale = Now() - timedelta(seconds=settings.QUEUED_AGE_SECONDS)
+    lost = Q(status=Run.Status.QUEUED, retry_at=None) & (Q(enqueued_at=None) | Q(enqueued_at__lt=stale))
+    patient = Q(status=Run.Status.QUEUED, retry_at__lt=Now())
+    orphaned = Q(status=Run.Status.RUNNING, lease_expires_at__lt=Now())
+    ids = list(
+        Run.objects.filter(lost | patient | orphaned)
+        .select_for_update(skip_locked=True, of=("self",))
+        .order_by("created_at")
+        .values_list("id", flat=True)[:limit]
+    )
+    Run.objects.filter(id__in=ids).update(enqueued_at=Now(), retry_at=None)
+    return ids
+
+
+def overdue_runs() -> list[UUID]:
+    """Runs past their absolute deadline."""
+    return list(Run.objects.active().filter(deadline__lt=timezone.now()).values_list("id", flat=True)[:500])

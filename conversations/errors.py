@@ -1,0 +1,68 @@
+"""What can go wrong with a conversation, in words for its user.
+
+ConversationError
+├── EmptyMessage
+├── MessageTooLong
+├── NotFound
+├── RunActive
+├── RunEnded
+└── LeaseLost        (inside a worker: another one has taken the run over)
+"""
+
+
+class ConversationError(Exception):
+    """`code` is stable and part of the API; the message says what to do."""
+
+    code = "conversation_error"
+    status = 400
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class EmptyMessage(ConversationError):
+    code = "empty_message"
+
+    def __init__(self) -> None:
+        super().__init__("The message is empty. Write something and send it again.")
+
+
+class MessageTooLong(ConversationError):
+    code = "message_too_long"
+    status = 413
+
+    def __init__(self, length: int, limit: int) -> None:
+        super().__init__(
+            f"The message has {length:,} characters; {limit:,} are possible. Shorten it or send it in parts."
+        )
+
+
+class NotFound(ConversationError):
+    """There is no such row, or it belongs to somebody else: both look the same."""
+
+    code = "not_found"
+    status = 404
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"This {what} does not exist or is not yours.")
+
+
+class RunActive(ConversationError):
+    code = "run_active"
+    status = 409
+
+    def __init__(self) -> None:
+        super().__init__("The agent is still working in this conversation. Stop it first, or wait until it is done.")
+
+
+class RunEnded(ConversationError):
+    code = "run_ended"
+    status = 409
+
+    def __init__(self) -> None:
+        super().__init__("This run has ended already.")
+
+
+class LeaseLost(Exception):
+    """Another worker owns the run now; nothing this one writes counts any more."""

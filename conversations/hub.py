@@ -1,0 +1,140 @@
+"""One reader a web process: follows the live logs that somebody here watches and fans them out locally."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from uuid import UUID, uuid4
+
+import orjson
+import redis
+import redis.asyncio
+
+from conversations import live
+
+log = logging.getLogger(__name__)
+
+Entry = tuple[int | None, bytes]  # a durable event's seq (None for deltas and user events) and its envelope
+Deliver = Callable[[Entry], None]
+
+
+@dataclass(slots=True)
+class _Stream:
+    """A followed log: how far it was read, and who listens. A joining listener's entries wait in `joining`."""
+
+    position: bytes
+    listeners: list[Deliver] = field(default_factory=list)
+
+
+class Hub:
+    """`join()` gives a log from its start and goes on from exactly there; `leave()` ends it."""
+
+    def __init__(self) -> None:
+        self._redis = live.async_client()
+        self._streams: dict[str, _Stream] = {}
+        self._control = f"hub:{uuid4().hex}"
+        self._control_position = b"0"
+        self._reader: asyncio.Task[None] | None = None
+
+    async def join(self, key: str, deliver: Deliver, *, from_start: bool = True) -> list[Entry]:
+        """Entries so far (none with `from_start=False`); `deliver` is called for each one after them.
+
+        Without a live channel the history is empty and entries arrive when it is back.
+        """
+        if self._reader is None or self._reader.done():
+            self._reader = asyncio.create_task(self._read_for_ever(), name="hub")
+        try:
+            return await self._join(key, deliver, from_start)
+        except (redis.RedisError, OSError) as error:
+            log.warning("The live channel does not answer (%s).", error)
+            self._streams.setdefault(key, _Stream(b"0" if from_start else b"$")).listeners.append(deliver)
+            return []
+
+    def leave(self, key: str, deliver: Deliver) -> None:
+        stream = self._streams.get(key)
+        if stream and deliver in stream.listeners:
+            stream.listeners.remove(deliver)
+            if not stream.listeners:
+                del self._streams[key]
+
+    async def _join(self, key: str, deliver: Deliver, from_start: bool) -> list[Entry]:
+        early: list[Entry] = []
+        stream = self._streams.get(key)
+        if stream is None:  # nobody follows it yet: from here on the reader does
+            rows = await self._redis.xrange(key) if from_start else await self._redis.xrevrange(key, count=1)
+            if key not in self._streams:
+                self._streams[key] = _Stream(rows[-1 if from_start else 0][0] if rows else b"0-0", [deliver])
+                await self._redis.xadd(self._control, {"k": key}, maxlen=1)
+                await self._redis.expire(self._control, live.ACTIVE_TTL_SECONDS)
+                return [_entry(fields) for _, fields in rows] if from_start else []
+            stream = self._streams[key]
+        if not from_start:
+            stream.listeners.append(deliver)
+            return []
+        position = stream.position
+        stream.listeners.append(early.append)  # what the reader brings while we look back
+        try:
+            rows = await self._redis.xrange(key, max=position.decode())
+        finally:
+            stream.listeners.remove(early.append)
+        stream.listeners.append(deliver)
+        return [_entry(fields) for _, fields in rows] + early
+
+    async def _read_for_ever(self) -> None:
+        while True:
+            wanted = {self._control: self._control_position} | {key: s.position for key, s in self._streams.items()}
+            try:
+                answer = await self._redis.xread(wanted, block=5_000)
+            except (redis.RedisError, OSError):
+                await asyncio.sleep(0.2)
+                continue
+            for name, rows in answer or ():
+                self._deliver(name.decode(), rows)
+
+    def _deliver(self, key: str, rows: list[tuple[bytes, dict[bytes, bytes]]]) -> None:
+        if key == self._control:
+            self._control_position = rows[-1][0]
+            return
+        stream = self._streams.get(key)
+        if stream is None:
+            return
+        stream.position = rows[-1][0]
+        for _, fields in rows:
+            entry = _entry(fields)
+            for deliver in list(stream.listeners):
+                deliver(entry)
+
+
+def _entry(fields: dict[bytes, bytes]) -> Entry:
+    seq = fields.get(b"s", b"")
+    return (int(seq) if seq else None, fields[b"d"])
+
+
+_hubs: dict[int, Hub] = {}
+
+
+def process_hub() -> Hub:
+    """The hub of this event loop (a web process has one)."""
+    loop = id(asyncio.get_running_loop())
+    if loop not in _hubs:
+        _hubs[loop] = Hub()
+    return _hubs[loop]
+
+
+async def wait_for_end(run: UUID, seconds: float) -> None:
+    """Returns when the run has ended, at latest after `seconds`."""
+    ended = asyncio.Event()
+
+    def deliver(entry: Entry) -> None:
+        if entry[0] is not None and orjson.loads(entry[1])["channel"] == "done":
+            ended.set()
+
+    key = live.run_key(run)
+    try:
+        for entry in await process_hub().join(key, deliver):
+            deliver(entry)
+        await asyncio.wait_for(ended.wait(), seconds)
+    except TimeoutError:
+        return
+    finally:
+        process_hub().leave(key, deliver)

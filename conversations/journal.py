@@ -1,0 +1,177 @@
+"""The engine's journal as rows: what happened stands in `Call`, what people see of it in `RunEvent`.
+
+Read `agentapp.engine.journal` first: this is the durable implementation of that protocol.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from agentapp.engine import CallKind, EffectClass, Event, ModelError, UnknownOutcome
+from agentapp.engine.journal import Effect, Finished, check_same_call
+from conversations.cleaning import clean
+from conversations.events import KeyedEvent
+from conversations.live import RunLog
+from conversations.models import Call, Run
+from conversations.writer import Record, Writer
+
+
+@dataclass(slots=True)
+class Open:
+    """A call on its way: what must be closed if the run is stopped now."""
+
+    kind: CallKind
+    request: dict[str, Any]
+    effect_class: EffectClass
+    began: datetime
+    started: list[Event]
+
+
+class DatabaseJournal:
+    """One run's journal in one epoch. `records` holds what earlier epochs recorded."""
+
+    def __init__(
+        self, run: UUID, epoch: int, writer: Writer, log: RunLog, records: dict[str, Call], attempt: int
+    ) -> None:
+        self.run = run
+        self.epoch = epoch
+        self.attempt = attempt
+        self.open: dict[str, Open] = {}
+        self._writer = writer
+        self._log = log
+        self._records = records
+        self._failures = 0
+
+    @classmethod
+    def load(cls, run: Run, writer: Writer, log: RunLog) -> "DatabaseJournal":
+        """Reads what earlier epochs left (synchronous: call it in a database thread)."""
+        records = {call.key: call for call in run.calls.all()}
+        attempt = run.events.filter(channel="answer", data__status="start").count() if records else 0
+        return cls(run.id, run.epoch, writer, log, records, attempt)
+
+    def recorded(self, key: str) -> bool:
+        call = self._records.get(key)
+        return call is not None and (call.state == Call.State.SUCCEEDED or call.effect_class == EffectClass.ONCE)
+
+    async def call(
+        self,
+        key: str,
+        kind: CallKind,
+        request: dict[str, Any],
+        effect: Effect,
+        *,
+        effect_class: EffectClass = EffectClass.READ,
+        started: Iterable[Event] = (),
+        finished: Finished | None = None,
+    ) -> dict[str, Any]:
+        request = clean(request)
+        known = self._records.get(key)
+        if known is not None:
+            check_same_call(key, kind, known.request, request)
+            if known.state == Call.State.SUCCEEDED:
+                return known.result  # type: ignore[no-any-return]
+            if known.effect_class == EffectClass.ONCE:
+                raise UnknownOutcome(key)
+        self.open[key] = call = Open(kind, request, effect_class, datetime.now(UTC), list(started))
+        intent = self._submit(
+            [KeyedEvent.of(f"{key}#{n}", event) for n, event in enumerate(call.started)],
+            [self._row(key, call, Call.State.STARTED)] if effect_class is EffectClass.ONCE else [],
+        )
+        if effect_class is EffectClass.ONCE:
+            await intent  # at most once: nothing happens before the intent is on record
+        try:
+            result = clean(await effect())
+        except ModelError as error:
+            await self._record_failure(key, call, error)
+            raise
+        events = [self._stamped(event) for event in finished(result)] if finished else []
+        await self._submit(
+            [KeyedEvent.of(f"{key}#{len(call.started) + n}", event) for n, event in enumerate(events)],
+            [self._row(key, call, Call.State.SUCCEEDED, result=result)],
+        )
+        del self.open[key]
+        return result  # type: ignore[no-any-return]
+
+    def note(self, key: str, event: Event) -> None:
+        """Stores a durable event that belongs to no record, in order, without waiting."""
+        self._submit([KeyedEvent.of(key, event)])
+
+    def begin_answer(self) -> int:
+        """A new attempt at the answer: the text streamed before it, if any, no longer counts."""
+        self.attempt += 1
+        self.note(f"answer/{self.attempt}", Event("answer", {"status": "start", "attempt": self.attempt}))
+        return self.attempt
+
+    def closing(self) -> tuple[list[dict[str, Any]], list[KeyedEvent]]:
+        """Rows and events that bring every call on its way to an end, for a run that is stopped now."""
+        rows, events = [], []
+        for key, call in self.open.items():
+            rows.append(self._row(key, call, Call.State.CANCELLED, error="Stopped while it was going on."))
+            ends = [_stopped(event) for event in call.started if event.data.get("status") == "start"]
+            events += [KeyedEvent.of(f"{key}#{len(call.started) + n}", event) for n, event in enumerate(ends)]
+        return rows, events
+
+    async def _record_failure(self, key: str, call: Open, error: ModelError) -> None:
+        self._failures += 1
+        attempt = f"{key}/failed/{self.epoch}.{self._failures}"
+        text = f"{type(error).__name__}: {error}"
+        await self._submit([], [self._row(attempt, call, Call.State.FAILED, error=text)])
+
+    def _stamped(self, event: Event) -> Event:
+        """The engine counts attempts from 1 in each process; the run counts them all."""
+        if event.channel == "answer":
+            return Event("answer", {**event.data, "attempt": self.attempt})
+        return event
+
+    def _submit(
+        self, events: list[KeyedEvent], calls: Iterable[dict[str, Any]] = ()
+    ) -> "asyncio.Future[dict[str, int]]":
+        record = Record(self.run, self.epoch, events, list(calls))
+        if not record.events and not record.calls:
+            done: asyncio.Future[dict[str, int]] = asyncio.get_running_loop().create_future()
+            done.set_result({})
+            return done
+        future = self._writer.submit(record)
+        if events:
+            self._log.events(future, record)
+        else:
+            future.add_done_callback(lambda f: f.cancelled() or f.exception())
+        return future
+
+    def _row(
+        self, key: str, call: Open, state: Call.State, *, result: dict[str, Any] | None = None, error: str = ""
+    ) -> dict[str, Any]:
+        ended = None if state == Call.State.STARTED else datetime.now(UTC)
+        return {
+            "key": key,
+            "kind": str(call.kind),
+            "request": call.request,
+            "digest": _digest(call.request) if call.kind is CallKind.TOOL else "",
+            "effect_class": str(call.effect_class),
+            "state": str(state),
+            "result": result,
+            "error": error or ((result or {}).get("content", "") if (result or {}).get("is_error") else ""),
+            "usage": (result or {}).get("usage") or {},
+            "cost": 0,
+            "started_at": call.began,
+            "ended_at": ended,
+        }
+
+
+def _digest(request: dict[str, Any]) -> str:
+    """SHA-256 of the call's canonical form: name and proposed arguments."""
+    canonical = {"name": request["name"], "arguments": request["arguments"]}
+    return hashlib.sha256(orjson.dumps(canonical, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _stopped(event: Event) -> Event:
+    data = {key: value for key, value in event.data.items() if key != "tool_args"} | {"status": "done"}
+    if data["type"] == "thinking":
+        return Event(event.channel, data | {"reasoning": ""})
+    return Event(event.channel, data | {"observation": "", "error": "Stopped", "iter_elapsed": None, "artifacts": []})

@@ -1,0 +1,181 @@
+"""The transitions of a run: start, end, put back. Inside the caller's transaction, on a locked row; what others must
+hear of it happens after commit, and its failure is harmless: the sweeper and the next page load make up for it."""
+
+import logging
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from agentapp.engine import Event
+from conversations import live
+from conversations.events import KeyedEvent
+from conversations.models import Call, Conversation, Interrupt, Message, Run, RunEvent
+
+log = logging.getLogger(__name__)
+
+
+def start_run(message: Message, *, mode: str = "", copy_from: Run | None = None) -> Run:
+    """A queued run that answers `message`; enqueued after commit. `copy_from`: begin with its finished records."""
+    conversation = message.conversation
+    run = Run.objects.create(
+        conversation=conversation,
+        user_id=conversation.user_id,
+        agent=conversation.agent,
+        message=message,
+        mode=mode or (conversation.agent.mode if conversation.agent else "react"),
+        deadline=timezone.now() + timedelta(days=settings.RUN_DEADLINE_DAYS),
+        enqueued_at=timezone.now(),
+    )
+    if copy_from:
+        _copy_finished(copy_from, run)
+    after_commit(enqueue, run.id)
+    after_commit(tell_run, run)
+    return run
+
+
+def end_run(
+    run: Run,
+    status: Run.Status,
+    reason: str,
+    *,
+    answer: str = "",
+    error: str = "",
+    events: Iterable[KeyedEvent] = (),
+    **figures: Any,
+) -> None:
+    """The terminal transition, inside the caller's transaction, on a locked row: answer, `done`, leftovers.
+
+    `events` close what was on its way; `done` comes last, exactly once. Messages that no model call has seen start
+    the next turn, except after a user's stop.
+    """
+    run.status, run.reason, run.error, run.answer = status, reason, error[:500], answer
+    run.ended_at, run.lease_owner, run.lease_expires_at = timezone.now(), "", None
+    for name, value in figures.items():
+        setattr(run, name, value)
+    message = None
+    if answer:
+        message = Message.objects.create(
+            conversation_id=run.conversation_id,
+            parent_id=run.message_id,
+            run=run,
+            role=Message.Role.ASSISTANT,
+            content=answer,
+            partial=status != Run.Status.COMPLETED,
+        )
+    done = {
+        "status": str(status),
+        "reason": reason,
+        "answer": answer,
+        "iterations": run.iterations,
+        "usage": run.usage,
+        "cost": run.cost,
+        "elapsed": round((run.ended_at - (run.started_at or run.created_at)).total_seconds(), 3),
+        "message_id": str(message.id) if message else None,
+    }
+    closing = [*events]
+    if status == Run.Status.FAILED:
+        data = {
+            "code": reason,
+            "message": error,
+            "retryable": reason in ("model_unavailable", "crash_loop", "internal"),
+        }
+        closing.append(KeyedEvent("end/error", "error", data))
+    add_events(run, [*closing, KeyedEvent.of("end/done", Event("done", done))], ended=True)
+    run.save()
+    _hand_over(run)
+    Conversation.objects.filter(id=run.conversation_id).update(updated_at=Now())
+    after_commit(tell_run, run)
+
+
+def held(run_id: UUID, epoch: int) -> Run | None:
+    """The locked row, if the run still belongs to this epoch."""
+    return Run.objects.select_for_update().filter(id=run_id, epoch=epoch, status=Run.Status.RUNNING).first()
+
+
+def put_back(run: Run, *, reason: str = "", delay: float = 0.0) -> None:
+    """Back into the queue: this worker stops, or (`reason`, `delay` in seconds) the run waits for its model."""
+    run.status, run.reason, run.lease_owner, run.lease_expires_at = Run.Status.QUEUED, reason, "", None
+    run.crashes, run.enqueued_at = 0, timezone.now()
+    if reason:
+        run.retry_at = run.enqueued_at + timedelta(seconds=delay)
+        run.postponed += 1
+        data = {"status": "queued", "reason": reason, "attempt": run.attempt, "mode": run.mode, "model": run.model}
+        add_events(run, [KeyedEvent(f"run/queued/{run.epoch}", "run", data)])
+    run.save()
+    after_commit(tell_run, run)
+    if not reason:
+        after_commit(enqueue, run.id)
+
+
+def add_events(run: Run, events: list[KeyedEvent], *, ended: bool = False) -> None:
+    """Writes durable events in the caller's transaction, on a locked run; appends them to the live log on commit."""
+    at = timezone.now()
+    known = set(RunEvent.objects.filter(run=run, key__in=[e.key for e in events]).values_list("key", flat=True))
+    fresh = [event for event in events if event.key not in known]
+    rows = [
+        RunEvent(run=run, seq=run.next_seq + n, channel=e.channel, data=e.data, key=e.key, at=at)
+        for n, e in enumerate(fresh)
+    ]
+    RunEvent.objects.bulk_create(rows)
+    run.next_seq += len(rows)
+    Run.objects.filter(id=run.id).update(next_seq=run.next_seq)
+    entries = [(row.seq, row.channel, row.data, row.at) for row in rows]
+    after_commit(lambda: live.append_events(run.id, run.epoch, entries, ended=ended))
+
+
+def enqueue(run_id: UUID) -> None:
+    """Puts the hint into the broker. With the broker away the run stays queued; the sweeper enqueues it again."""
+    from conversations.tasks import execute_run
+
+    try:
+        execute_run.apply_async(args=[str(run_id)], retry=False)
+    except Exception as error:  # noqa: BLE001 - kombu raises errors of every transport; the row is safe whatever happens
+        log.warning("The broker does not answer (%s). Run %s is queued and starts when it is back.", error, run_id)
+
+
+def wake(run_id: UUID) -> None:
+    """Tells the worker of a run to look at its cancel flag now; it would see it with the next heartbeat anyway."""
+    try:
+        live.sync_client().publish("wake", str(run_id))
+    except Exception as error:  # noqa: BLE001 - see above: the flag in the row is what counts
+        log.warning("The live channel does not answer (%s). Run %s stops with the next heartbeat.", error, run_id)
+
+
+def tell_run(run: Run) -> None:
+    data = {
+        "id": str(run.id),
+        "conversation": str(run.conversation_id),
+        "status": str(run.status),
+        "reason": run.reason,
+    }
+    live.tell_user(run.user_id, "run", data)
+
+
+def _copy_finished(source: Run, target: Run) -> None:
+    """The finished records of `source`, except its answer: a new run answers anew with what was found."""
+    finished = source.calls.filter(state=Call.State.SUCCEEDED).exclude(key__startswith="answer/").order_by("id")
+    copies = []
+    for call in finished:
+        call.pk, call.run, call.epoch = None, target, 0
+        copies.append(call)
+    Call.objects.bulk_create(copies)
+
+
+def _hand_over(run: Run) -> None:
+    """Interrupts that nobody saw become the next turn; after a user's stop they stay as messages of the record."""
+    left = list(run.interrupts.filter(state=Interrupt.State.QUEUED).select_related("message").order_by("id"))
+    if not left:
+        return
+    Interrupt.objects.filter(id__in=[item.id for item in left]).update(state=Interrupt.State.HANDED_OVER)
+    if run.status != Run.Status.CANCELLED:
+        start_run(left[-1].message)
+
+
+def after_commit(call: Callable[..., None], *arguments: Any) -> None:
+    transaction.on_commit(lambda: call(*arguments))

@@ -1,0 +1,82 @@
+"""What a run needs before its first call, read from rows in one go (synchronous, in a database thread)."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from accounts.models import User
+from agentapp.engine import ChatModel, Message, ModelUnavailable, Tool, budget_for
+from conversations.history import history
+from conversations.lifecycle import tell_run
+from conversations.models import Run
+from tools_admin import services as configuration
+from tools_admin.clients import ModelClients
+from tools_admin.models import LanguageModel
+from tools_admin.models import Tool as ToolRow
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The run with everything its agent is made of."""
+
+    run: Run
+    model: ChatModel
+    tools: list[Tool]
+    instructions: str
+    examples: list[list[Message]]
+    max_iterations: int
+    query: str
+    history: list[Message]
+
+
+def prepare(run_id: UUID, clients: ModelClients) -> Prepared:
+    """Reads agent, tools, model and history. Raises NoModel, and ModelUnavailable while the demo model is loading."""
+    run = Run.objects.select_related("message", "agent__model__provider", "user").get(id=run_id)
+    agent = run.agent
+    row = _bound_model(run)
+    status = configuration.model_status()
+    if row.provider.source == "demo" and status["state"] in ("downloading", "loading"):
+        raise ModelUnavailable(status["message"], code="loading")
+    model = configuration.chat_model(row, clients)
+    tools = configuration.engine_tools(configuration.tools_for(agent, run.user)) if agent else []
+    tell_run(run)
+    return Prepared(
+        run=run,
+        model=model,
+        tools=tools,
+        instructions=agent.instructions if agent else "",
+        examples=[[Message(m["role"], m["content"]) for m in example] for example in agent.examples] if agent else [],
+        max_iterations=agent.max_iterations if agent else 50,
+        query=run.message.content,
+        history=history(run, budget_for(model) // 2),
+    )
+
+
+def _bound_model(run: Run) -> LanguageModel:
+    """The model the run was bound to when it began, or the choice made now, stored with its reason."""
+    if run.model:
+        bound = LanguageModel.objects.select_related("provider").filter(id=run.model["id"], enabled=True).first()
+        if bound:
+            return bound
+    row, reason = configuration.choose_model(run.agent)
+    run.model = {"id": row.pk, "name": row.name, "label": str(row), "provider": row.provider.name, "reason": reason}
+    Run.objects.filter(id=run.id, epoch=run.epoch).update(model=run.model)
+    return row
+
+
+def tool_is_permitted(user_id: int, tool_name: str) -> bool:
+    """Asked at the moment of each call: is the person still active and the tool still enabled?"""
+    enabled = ToolRow.objects.filter(name=tool_name, enabled=True).exists()
+    return enabled and User.objects.filter(id=user_id, is_active=True).exists()
+
+
+def total_usage(run: Run) -> dict[str, Any]:
+    """Sums over all calls of the run, also those of selection, compaction and synthesis."""
+    names = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
+    sums = ", ".join(f"coalesce(sum((usage->>'{name}')::bigint), 0)::bigint" for name in names)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {sums}, count(*) FROM conversations_call WHERE run_id = %s AND kind = 'llm'", [run.id])  # noqa: S608 - names are literals
+        row = cursor.fetchone()
+    return dict(zip((*names, "calls"), row, strict=True))

@@ -1,0 +1,164 @@
+"""Rows as the pages show them: the list, the turns of a conversation, the calls of a run."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from conversations.models import Conversation, Message, Run, RunEvent
+
+HISTORY_VALUE_CHARS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A headed part of the conversation list."""
+
+    key: str
+    title: str
+    conversations: list[Conversation]
+
+
+@dataclass(slots=True)
+class Turn:
+    """A message of the user, or a run with its answer: one entry of the thread."""
+
+    message: Message | None = None
+    run: Run | None = None
+    events: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def summary(self) -> str:
+        return work_summary(self.run) if self.run else ""
+
+    @property
+    def facts(self) -> list[str]:
+        return run_facts(self.run) if self.run else []
+
+
+def group_conversations(conversations: Iterable[Conversation], today: date) -> list[Group]:
+    """Pinned, today, yesterday, older; all four are there, so that a page can move entries between them."""
+    groups = {
+        "pinned": Group("pinned", _("Pinned"), []),
+        "today": Group("today", _("Today"), []),
+        "yesterday": Group("yesterday", _("Yesterday"), []),
+        "older": Group("older", _("Older"), []),
+    }
+    for conversation in conversations:
+        day = timezone.localdate(conversation.updated_at)
+        if conversation.pinned:
+            key = "pinned"
+        elif day >= today:
+            key = "today"
+        else:
+            key = "yesterday" if day == today - timedelta(days=1) else "older"
+        groups[key].conversations.append(conversation)
+    return list(groups.values())
+
+
+def build_turns(messages: Iterable[Message], runs: Iterable[Run], events: Iterable[RunEvent]) -> list[Turn]:
+    """The thread, oldest first. A run stands where its answer does; without an answer, after all messages it read.
+
+    Of the runs of one message the latest is shown, and earlier ones that left an answer.
+    """
+    by_run: dict[UUID, list[dict[str, Any]]] = {}
+    for event in events:
+        by_run.setdefault(event.run_id, []).append(present_event(event))
+    latest: dict[UUID, list[Run]] = {}
+    rows = {run.id: run for run in sorted(runs, key=lambda run: run.created_at)}
+    for run in rows.values():
+        latest.setdefault(run.message_id, []).append(run)
+
+    turns: list[Turn] = []
+    waiting: Run | None = None
+    for message in messages:
+        if message.role == Message.Role.ASSISTANT:
+            run = rows.get(message.run_id) if message.run_id else None
+            turns.append(Turn(message, run, by_run.get(run.id, []) if run else []))
+            waiting = None if run and waiting and run.id == waiting.id else waiting
+            continue
+        if waiting and message.id in latest:
+            turns.append(Turn(None, waiting, by_run.get(waiting.id, [])))
+            waiting = None
+        turns.append(Turn(message))
+        if message.id in latest:
+            waiting = latest[message.id][-1]
+    if waiting:
+        turns.append(Turn(None, waiting, by_run.get(waiting.id, [])))
+    return turns
+
+
+def present_event(event: RunEvent) -> dict[str, Any]:
+    """An envelope without its run; long values are cut, the run's own page has them whole."""
+    data = {key: _shortened(value) for key, value in event.data.items() if key != "answer"}
+    return {"seq": event.seq, "channel": event.channel, "data": data, "at": event.at.isoformat(timespec="milliseconds")}
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > HISTORY_VALUE_CHARS:
+        return value[:HISTORY_VALUE_CHARS] + "…"
+    return value
+
+
+def elapsed_seconds(run: Run, now: datetime | None = None) -> float:
+    began = run.started_at or run.created_at
+    return max(0.0, ((run.ended_at or now or timezone.now()) - began).total_seconds())
+
+
+def model_label(run: Run) -> str:
+    return str(run.model.get("label") or run.model.get("name") or "")
+
+
+def tokens(usage: dict[str, Any]) -> int:
+    return int(usage.get("input_tokens") or 0) + int(usage.get("output_tokens") or 0)
+
+
+def duration(seconds: float) -> str:
+    """`0.3 s`, `4.2 s`, `75 s`, `12 min`."""
+    if seconds < 100:
+        return f"{seconds:.1f} s" if seconds < 60 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min"
+
+
+def work_summary(run: Run) -> str:
+    """`Worked 4.2 s · 3 steps`."""
+    steps = ngettext("%(count)d step", "%(count)d steps", run.iterations) % {"count": run.iterations}
+    return f"{_('Worked %(time)s') % {'time': duration(elapsed_seconds(run))}} · {steps}"
+
+
+def run_facts(run: Run) -> list[str]:
+    """What an answer's last line says: model, steps, time, tokens."""
+    facts = [model_label(run)]
+    if run.iterations:
+        facts.append(ngettext("%(count)d step", "%(count)d steps", run.iterations) % {"count": run.iterations})
+    if run.ended_at:
+        facts.append(duration(elapsed_seconds(run)))
+    if count := tokens(run.usage):
+        facts.append(ngettext("%(count)s token", "%(count)s tokens", count) % {"count": f"{count:,}"})
+    return [fact for fact in facts if fact]
+
+
+def page_state(turns: Iterable[Turn]) -> list[dict[str, Any]]:
+    """What the page's scripts go on from: each run with its events, to be followed by what comes live."""
+    return [
+        {
+            "id": str(turn.run.id),
+            "status": turn.run.status,
+            "reason": turn.run.reason,
+            "error": turn.run.error,
+            "seq": turn.events[-1]["seq"] if turn.events else 0,
+            "started": (turn.run.started_at or turn.run.created_at).isoformat(),
+            "elapsed": elapsed_seconds(turn.run) if turn.run.ended_at else None,
+            "iterations": turn.run.iterations,
+            "tokens": tokens(turn.run.usage),
+            "model": model_label(turn.run),
+            "events": turn.events,
+        }
+        for turn in turns
+        if turn.run
+    ]

@@ -1,0 +1,236 @@
+"""Drives the engine for one claimed run: rows in, events out, one of the ends of `Run.Status` at last."""
+
+import logging
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+import redis.asyncio
+from django.db import OperationalError, transaction
+
+from agentapp.database import in_thread
+from agentapp.engine import (
+    AgentResult,
+    Allow,
+    CallKind,
+    Deny,
+    Event,
+    ModelError,
+    ModelUnavailable,
+    ReActAgent,
+    Tool,
+)
+from conversations.claims import MAX_CRASHES, Claim
+from conversations.errors import LeaseLost
+from conversations.journal import DatabaseJournal
+from conversations.lifecycle import end_run, held, put_back
+from conversations.live import RunLog
+from conversations.models import Call, Run
+from conversations.preparation import Prepared, prepare, tool_is_permitted, total_usage
+from conversations.writer import Writer
+from tools_admin.clients import ModelClients
+from tools_admin.errors import NoModel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+
+# How long a run waits for a model that does not answer: after each failure a longer pause, 30 minutes in all.
+PATIENCE_SECONDS = (2, 5, 10, 20, 30, *[60] * 30)
+PIECE_CHARS = 400
+
+
+class Answer:
+    """The text on its way to the page: numbered attempts, deltas with offsets."""
+
+    def __init__(self, journal: DatabaseJournal, log: RunLog) -> None:
+        self.text = ""
+        self._journal, self._log = journal, log
+
+    def emit(self, event: Event) -> None:
+        """The engine's events; all but these two travel with the journal."""
+        if event.channel != "answer":
+            return
+        if event.data["status"] == "start":
+            self.text = ""
+            self._journal.begin_answer()
+        elif event.data["status"] == "delta":
+            self._log.delta(event.data["content"], len(self.text), self._journal.attempt)
+            self.text += event.data["content"]
+
+
+class RunExecution:
+    """One claim of one run in this worker."""
+
+    def __init__(self, claimed: Claim, writer: Writer, client: redis.asyncio.Redis, models: ModelClients) -> None:
+        self.claimed = claimed
+        self._writer, self._models = writer, models
+        self._log = RunLog(client, claimed.run, claimed.epoch)
+        self._journal: DatabaseJournal | None = None
+        self._answer: Answer | None = None
+
+    async def execute(self) -> None:
+        """Runs to an end, or puts the run back. Cancelling the task stops it; `stop()` then says what became of it."""
+        try:
+            if self.claimed.crashes >= MAX_CRASHES:
+                await self._end(
+                    Run.Status.FAILED, "crash_loop", error="The work broke off three times at the same point."
+                )
+                return
+            await self._work()
+        except LeaseLost:
+            log.warning("Run %s belongs to another worker now; this one lets go.", self.claimed.run)
+        except NoModel as error:
+            await self._end(Run.Status.FAILED, "no_model", error=str(error))
+        except ModelUnavailable as error:
+            await self._wait_for_model(error)
+        except ModelError as error:
+            log.warning("Run %s: the model refused: %s", self.claimed.run, error)
+            await self._end(Run.Status.FAILED, _reason(error), error=_explain(error))
+        except Exception:
+            log.exception("Run %s failed", self.claimed.run)
+            text = f"Something went wrong inside the application. An administrator finds it in the log under {self.claimed.run}."
+            await self._end(Run.Status.FAILED, "internal", error=text)
+        finally:
+            await self._log.close()
+
+    async def stop(self, reason: str) -> None:
+        """What becomes of the run after its task was cancelled."""
+        if reason == "user":
+            await self._end(Run.Status.CANCELLED, "user", answer=self._answer.text if self._answer else "")
+        elif reason == "shutdown":
+            await self._transition(put_back)
+
+    async def _work(self) -> None:
+        prepared = await in_thread(prepare, self.claimed.run, self._models)
+        self._journal = journal = await in_thread(DatabaseJournal.load, prepared.run, self._writer, self._log)
+        self._answer = answer = Answer(journal, self._log)
+        state = {
+            "status": "running",
+            "attempt": journal.attempt,
+            "mode": prepared.run.mode,
+            "model": prepared.run.model,
+        }
+        journal.note(f"run/running/{self.claimed.epoch}", Event("run", state))
+        agent = self._agent(prepared, journal, answer)
+        result = await agent.run(prepared.query, history=prepared.history)
+        text = await self._deliver(agent, prepared.query, result, journal, answer)
+        await self._end(Run.Status.COMPLETED, result.stop_reason, answer=text, iterations=result.iterations)
+
+    def _agent(self, prepared: Prepared, journal: DatabaseJournal, answer: Answer) -> ReActAgent:
+        async def gate(tool: Tool, arguments: dict[str, Any], key: str) -> Allow | Deny:
+            """Permission at the moment of the call, outside the model's reach."""
+            if await in_thread(tool_is_permitted, prepared.run.user_id, tool.name):
+                return Allow()
+            return Deny(f"The tool {tool.name} is not available any more.")
+
+        return ReActAgent(
+            prepared.model,
+            prepared.tools,
+            instructions=prepared.instructions,
+            max_iterations=prepared.max_iterations,
+            journal=journal,
+            emit=answer.emit,
+            gate=gate,
+            examples=prepared.examples,
+            stream_direct=bool(prepared.model.abilities.get("streaming")),
+        )
+
+    async def _deliver(
+        self, agent: ReActAgent, query: str, result: AgentResult, journal: DatabaseJournal, answer: Answer
+    ) -> str:
+        """The answer's text: streamed already, synthesised over the trace, or delivered as the loop found it."""
+        if result.streamed:
+            return result.answer
+        if any(step.tool_name for step in result.steps):
+            return "".join([piece async for piece in agent.stream_answer(query, result)])
+
+        async def publish() -> dict[str, Any]:
+            answer.emit(Event("answer", {"status": "start"}))
+            async for piece in _pieces(result.answer):
+                answer.emit(Event("answer", {"status": "delta", "content": piece}))
+            return {"text": result.answer}
+
+        done = Event("answer", {"status": "done", "attempt": 0})
+        await journal.call("answer/publish", CallKind.PUBLISH, {}, publish, finished=lambda _: [done])
+        return result.answer
+
+    async def _wait_for_model(self, error: ModelUnavailable) -> None:
+        log.warning("Run %s: the model does not answer: %s", self.claimed.run, error)
+        reason = "model_loading" if getattr(error, "code", None) == "loading" else "model_unavailable"
+
+        def wait(run: Run) -> None:
+            if run.postponed >= len(PATIENCE_SECONDS):
+                text = "The model did not answer for half an hour. Try again when it is back."
+                end_run(run, Run.Status.FAILED, "model_unavailable", error=text)
+            else:
+                put_back(run, reason=reason, delay=max(PATIENCE_SECONDS[run.postponed], error.retry_after or 0))
+
+        await self._transition(wait)
+
+    async def _end(
+        self, status: Run.Status, reason: str, *, answer: str = "", error: str = "", iterations: int = 0
+    ) -> None:
+        rows, events = self._journal.closing() if self._journal else ([], [])
+        attempt = self._journal.attempt if self._journal else 0
+
+        def end(run: Run) -> None:
+            Call.objects.bulk_create(
+                [Call(run=run, epoch=run.epoch, **row) for row in rows],
+                update_conflicts=True,
+                unique_fields=["run", "key"],
+                update_fields=["state", "error", "ended_at"],
+            )
+            figures = {"usage": total_usage(run), "attempt": attempt, "iterations": iterations or _iterations(run)}
+            end_run(run, status, reason, answer=answer, error=error, events=events, **figures)
+
+        await self._transition(end)
+
+    async def _transition(self, change: "Callable[[Run], None]") -> None:
+        """Applies a change to the locked row if it is still ours, after everything on its way has been written."""
+        await self._log.close()
+
+        @transaction.atomic(durable=True)
+        def apply() -> None:
+            if run := held(self.claimed.run, self.claimed.epoch):
+                change(run)
+
+        try:
+            await in_thread(apply)
+        except OperationalError as error:
+            # The lease runs out and another claim goes over the journal to the same end.
+            log.warning(
+                "Run %s: the database does not answer (%s); it will be taken up again.", self.claimed.run, error
+            )
+
+
+async def _pieces(text: str) -> AsyncIterator[str]:
+    for start in range(0, len(text), PIECE_CHARS):
+        yield text[start : start + PIECE_CHARS]
+
+
+def _iterations(run: Run) -> int:
+    return run.calls.filter(kind="llm", key__startswith="react/", state=Call.State.SUCCEEDED).count()
+
+
+def _reason(error: ModelError) -> str:
+    names = {
+        "ModelRefused": "model_refused",
+        "ContextOverflow": "context_irreducible",
+        "ContentFiltered": "content_filtered",
+        "IncompleteStream": "model_unavailable",
+    }
+    return names.get(type(error).__name__, "model_error")
+
+
+def _explain(error: ModelError) -> str:
+    """For people: what happened and what to do. The provider's own words are in the trace."""
+    texts = {
+        "model_refused": "The model's provider refused the request: its key, model name or quota is not accepted. "
+        "An administrator can correct it in the admin under Providers.",
+        "context_irreducible": "The conversation is too long for this model. Start a new chat or unpin long messages.",
+        "content_filtered": "The model's provider declined to answer this for reasons of content. Rephrase the question.",
+        "model_unavailable": "The model's answer broke off. Try again.",
+        "model_error": "The model's provider did not understand the request. Its words are on the run's page.",
+    }
+    return texts[_reason(error)]

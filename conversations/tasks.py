@@ -1,0 +1,56 @@
+"""Celery's part: hints that carry an id. Losing or doubling one changes nothing."""
+
+import logging
+from uuid import UUID
+
+from celery.signals import worker_ready, worker_shutting_down
+from django.db import DatabaseError, transaction
+
+from agentapp.celery import app
+from conversations import claims
+from conversations.lifecycle import end_run, enqueue, wake
+from conversations.models import Run
+from tools_admin.services import sync_environment
+
+log = logging.getLogger(__name__)
+
+
+@app.task
+def execute_run(run_id: str) -> None:
+    from conversations.worker import process_worker
+
+    process_worker().run(UUID(run_id))
+
+
+@app.task
+def sweep() -> None:
+    """Brings back runs that lost their message or their worker, and ends those past their deadline."""
+    with transaction.atomic():
+        due = claims.due_runs()
+    for run_id in due:
+        enqueue(run_id)
+    for run_id in claims.overdue_runs():
+        with transaction.atomic():
+            run = Run.objects.active().select_for_update().filter(id=run_id).first()
+            if run:
+                end_run(run, Run.Status.FAILED, "deadline", error="The run took longer than its deadline allows.")
+        wake(run_id)
+
+
+@worker_ready.connect
+def _start(**_: object) -> None:
+    """The environment may have changed since the last migration; then the loop begins to give signs of life."""
+    from conversations.worker import process_worker
+
+    try:
+        sync_environment()
+    except DatabaseError as error:
+        log.warning("The database does not answer (%s); models stay as they are.", str(error).strip()[:200])
+    process_worker()
+
+
+@worker_shutting_down.connect
+def _drain(**_: object) -> None:
+    from conversations.worker import process_worker
+
+    process_worker().drain()

@@ -1,0 +1,11 @@
+from django.urls import path
+
+from conversations import views
+
+app_name = "chat"
+urlpatterns = [
+    path("", views.new, name="new"),
+    path("c/<uuid:conversation_id>/", views.conversation, name="conversation"),
+    path("runs/", views.runs, name="runs"),
+    path("runs/<uuid:run_id>/", views.run, name="run"),
+]

@@ -1,0 +1,125 @@
+"""The pages of the chat. Each starts from what its user may see and makes a fixed number of queries."""
+
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.db.models import Exists, OuterRef
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from accounts.models import User
+from conversations.models import Call, Conversation, Message, Run, RunEvent
+from conversations.presenters import build_turns, group_conversations, page_state
+from conversations.services import record_inspection
+from conversations.trace import present_calls
+from tools_admin.services import default_agent
+
+LISTED_CONVERSATIONS = 100
+SHOWN_MESSAGES = 100  # fifty turns
+RUNS_PER_PAGE = 50
+
+
+def signed_in(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)  # noqa: S101 - `login_required` has seen to it
+    return request.user
+
+
+def sidebar(request: HttpRequest) -> dict[str, Any]:
+    """The list of conversations as every page of a signed-in person shows it."""
+    user = signed_in(request)
+    search, archived = request.GET.get("q", "").strip(), request.GET.get("archived") == "1"
+    found = Conversation.objects.visible_to(user).filter(archived=archived)
+    if search:
+        found = found.filter(title__icontains=search)
+    active = Run.objects.active().filter(conversation=OuterRef("pk"))
+    rows = list(found.annotate(is_running=Exists(active)).order_by("-updated_at")[: LISTED_CONVERSATIONS + 1])
+    return {
+        "groups": group_conversations(rows[:LISTED_CONVERSATIONS], timezone.localdate()),
+        "search": search,
+        "archived": archived,
+        "more": len(rows) > LISTED_CONVERSATIONS,
+        "has_any": bool(rows),
+    }
+
+
+@require_safe
+@login_required
+def new(request: HttpRequest) -> HttpResponse:
+    """An empty page to ask on."""
+    agent = default_agent()
+    context = {"conversation": None, "agent": agent, "turns": [], "page": _page(None, []), "sidebar": sidebar(request)}
+    return render(request, "chat/conversation.html", context)
+
+
+@require_safe
+@login_required
+def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
+    """A conversation, its newest fifty turns; `?before=<message>` shows those before."""
+    rows = Conversation.objects.visible_to(signed_in(request)).select_related("agent")
+    found = rows.filter(id=conversation_id).first()
+    if found is None:
+        raise Http404
+    messages, earlier = _messages(found, request.GET.get("before"))
+    runs = list(Run.objects.filter(message__in=[m.id for m in messages if m.role == Message.Role.USER]))
+    events = RunEvent.objects.filter(run__in=runs).exclude(channel="answer").order_by("run_id", "seq")
+    turns = build_turns(messages, runs, events)
+    context = {
+        "conversation": found,
+        "agent": found.agent or default_agent(),
+        "turns": turns,
+        "earlier": earlier,
+        "page": _page(found, page_state(turns)),
+        "sidebar": sidebar(request),
+    }
+    return render(request, "chat/conversation.html", context)
+
+
+def _messages(conversation: Conversation, before: str | None) -> tuple[list[Message], Message | None]:
+    """The shown messages, oldest first, and the one that an "earlier" link starts from."""
+    rows = conversation.messages.filter(recalled=False).order_by("-created_at", "-id")
+    if before:
+        try:
+            first = conversation.messages.filter(id=UUID(before)).values_list("created_at", flat=True)
+        except ValueError:
+            raise Http404 from None
+        rows = rows.filter(created_at__lt=first[:1])
+    newest = list(rows[: SHOWN_MESSAGES + 1])
+    shown = newest[:SHOWN_MESSAGES][::-1]
+    return shown, shown[0] if len(newest) > SHOWN_MESSAGES else None
+
+
+def _page(conversation: Conversation | None, runs: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "conversation": str(conversation.id) if conversation else None,
+        "runs": runs,
+        "max_message_chars": settings.MAX_MESSAGE_CHARS,
+    }
+
+
+@require_safe
+@login_required
+def runs(request: HttpRequest) -> HttpResponse:
+    """One's own runs, newest first."""
+    rows = Run.objects.visible_to(signed_in(request)).select_related("message", "conversation")
+    page = Paginator(rows, RUNS_PER_PAGE).get_page(request.GET.get("page"))
+    return render(request, "chat/runs.html", {"runs": page, "sidebar": sidebar(request)})
+
+
+@require_safe
+@login_required
+def run(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    """Everything a run did. A look at somebody else's run is recorded before it is shown."""
+    user = signed_in(request)
+    rows = Run.objects.inspectable_by(user).select_related("message", "conversation", "user", "agent")
+    found = rows.filter(id=run_id).first()
+    if found is None:
+        raise Http404
+    record_inspection(found, user)
+    calls = present_calls(found, Call.objects.filter(run=found).order_by("started_at", "id"))
+    context = {"run": found, "calls": calls, "own": found.user_id == user.pk, "sidebar": sidebar(request)}
+    return render(request, "chat/run.html", context)

@@ -1,0 +1,134 @@
+"""A worker process: all its runs share one asyncio loop, one journal writer, one heartbeat, one wake-up channel."""
+
+import asyncio
+import logging
+import os
+import socket
+import threading
+import time
+from concurrent.futures import CancelledError, Future
+from uuid import UUID, uuid4
+
+import redis
+from django.conf import settings
+from django.db import Error as DatabaseError
+
+from agentapp.database import in_thread
+from conversations import claims, live
+from conversations.runner import RunExecution
+from conversations.writer import Writer
+from tools_admin.clients import ModelClients
+
+log = logging.getLogger(__name__)
+
+GRACE_SECONDS = 20.0
+
+
+class Worker:
+    """Lives as long as its process. `run()` is called from Celery's threads, everything else happens on the loop."""
+
+    def __init__(self) -> None:
+        self.name = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:6]}"
+        self.loop = asyncio.new_event_loop()
+        self._writer = Writer()
+        self._redis = live.async_client()
+        self._models = ModelClients()
+        self._runs: dict[UUID, tuple[RunExecution, asyncio.Task[None]]] = {}
+        self._reasons: dict[UUID, str] = {}
+        self._draining = False
+        self._background: list[asyncio.Task[None]] = []
+        threading.Thread(target=self._live, name="runs", daemon=True).start()
+
+    def run(self, run_id: UUID) -> None:
+        """Executes a run if it can be claimed; returns when it is out of this worker's hands."""
+        future: Future[None] = asyncio.run_coroutine_threadsafe(self._run(run_id), self.loop)
+        try:
+            future.result()
+        except CancelledError:
+            log.info("Run %s was stopped.", run_id)
+
+    def drain(self) -> None:
+        """Takes no new runs; what is still going on after the grace time goes back into the queue."""
+        self._draining = True
+        self.loop.call_soon_threadsafe(self.loop.call_later, GRACE_SECONDS, self._stop_all, "shutdown")
+
+    def _live(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        jobs = (self._writer.run(), self._beat_for_ever(), self._listen_for_ever())
+        self._background = [self.loop.create_task(job) for job in jobs]
+        self.loop.run_forever()
+
+    async def _run(self, run_id: UUID) -> None:
+        if self._draining:
+            return  # the row stays queued; the sweeper gives it to another worker
+        claimed = await in_thread(claims.claim, run_id, self.name)
+        if claimed is None:
+            return
+        execution = RunExecution(claimed, self._writer, self._redis, self._models)
+        task = asyncio.create_task(execution.execute(), name=f"run {run_id}")
+        self._runs[run_id] = (execution, task)
+        try:
+            await asyncio.wait([task])
+        finally:
+            self._runs.pop(run_id, None)
+            reason = self._reasons.pop(run_id, "")
+        if task.cancelled():
+            await execution.stop(reason)
+        elif error := task.exception():
+            raise error
+
+    def _stop(self, run_id: UUID, reason: str) -> None:
+        if run_id in self._runs:
+            self._reasons.setdefault(run_id, reason)
+            self._runs[run_id][1].cancel()
+
+    def _stop_all(self, reason: str) -> None:
+        for run_id in list(self._runs):
+            self._stop(run_id, reason)
+
+    async def _beat_for_ever(self) -> None:
+        while True:
+            try:
+                await self._redis.zadd(live.WORKERS_KEY, {self.name: time.time()})
+            except (redis.RedisError, OSError) as error:
+                log.warning("The live channel does not answer (%s).", error)
+            try:
+                await self._renew()
+            except DatabaseError as error:
+                log.warning("The database does not answer (%s); leases are not renewed.", str(error).strip()[:200])
+            await asyncio.sleep(settings.RUN_HEARTBEAT_SECONDS)
+
+    async def _renew(self) -> None:
+        epochs = {run_id: execution.claimed.epoch for run_id, (execution, _) in self._runs.items()}
+        if not epochs:
+            return
+        held, cancelled = await in_thread(claims.renew, self.name, epochs)
+        for run_id in epochs.keys() - held:
+            self._stop(run_id, "lease")
+        for run_id in cancelled:
+            self._stop(run_id, "user")
+
+    async def _listen_for_ever(self) -> None:
+        """Wake-ups make a stop felt at once; without them the heartbeat sees it a little later."""
+        while True:
+            try:
+                async with self._redis.pubsub() as channel:
+                    await channel.subscribe("wake")
+                    async for message in channel.listen():
+                        if message["type"] == "message":
+                            await self._renew()
+            except (redis.RedisError, OSError, DatabaseError) as error:
+                log.warning("The live channel does not answer (%s); listening again in a second.", error)
+                await asyncio.sleep(1)
+
+
+_worker: list[Worker] = []
+_lock = threading.Lock()
+
+
+def process_worker() -> Worker:
+    """The worker of this process, started on first use."""
+    with _lock:
+        if not _worker:
+            _worker.append(Worker())
+    return _worker[0]

@@ -1,0 +1,156 @@
+"""The one writer of a worker process: journal records and durable events of all its runs, committed in groups.
+
+Each caller waits for the commit that holds its record. A record is one SQL statement: it counts up the run's `seq`,
+writes the call and appends the events, all only if the run still belongs to the caller's epoch. Applying the same
+record twice (after a connection broke between commit and answer) changes nothing.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+import psycopg
+from django.db import connections
+
+from conversations.errors import LeaseLost
+from conversations.events import KeyedEvent
+
+log = logging.getLogger(__name__)
+
+MAX_GROUP = 200
+RETRY_SECONDS = 0.5
+
+RECORD = """
+WITH given AS (
+    SELECT e->>'key' AS key, e->>'channel' AS channel, e->'data' AS data, position
+    FROM jsonb_array_elements(%(events)s::jsonb) WITH ORDINALITY AS given(e, position)
+), fresh AS (
+    SELECT key, channel, data, row_number() OVER (ORDER BY position) - 1 AS place FROM given
+    WHERE NOT EXISTS (
+        SELECT 1 FROM conversations_runevent known WHERE known.run_id = %(run)s AND known.key = given.key
+    )
+), fence AS (
+    UPDATE conversations_run SET next_seq = next_seq + (SELECT count(*) FROM fresh)
+    WHERE id = %(run)s AND epoch = %(epoch)s AND status = 'running'
+    RETURNING next_seq - (SELECT count(*) FROM fresh) AS first_seq
+), recorded AS (
+    INSERT INTO conversations_call (run_id, key, kind, request, digest, effect_class, state, result, error,
+                                    usage, cost, epoch, started_at, ended_at)
+    SELECT %(run)s, c.key, c.kind, c.request, c.digest, c.effect_class, c.state, c.result, c.error,
+           c.usage, c.cost, %(epoch)s, c.started_at, c.ended_at
+    FROM fence, jsonb_to_recordset(%(calls)s::jsonb) AS c(
+        key text, kind text, request jsonb, digest text, effect_class text, state text, result jsonb, error text,
+        usage jsonb, cost bigint, started_at timestamptz, ended_at timestamptz)
+    ON CONFLICT (run_id, key) DO UPDATE SET
+        state = EXCLUDED.state, request = EXCLUDED.request, result = EXCLUDED.result, error = EXCLUDED.error,
+        usage = EXCLUDED.usage, cost = EXCLUDED.cost, epoch = EXCLUDED.epoch, ended_at = EXCLUDED.ended_at
+    RETURNING 1
+), appended AS (
+    INSERT INTO conversations_runevent (run_id, seq, channel, data, key, at)
+    SELECT %(run)s, fence.first_seq + fresh.place, fresh.channel, fresh.data, fresh.key, %(at)s FROM fence, fresh
+    RETURNING seq, key
+)
+SELECT (SELECT first_seq FROM fence), (SELECT json_agg(json_build_array(seq, key)) FROM appended)
+"""
+
+
+@dataclass(slots=True)
+class Record:
+    """Calls and events of one run, written together or not at all."""
+
+    run: UUID
+    epoch: int
+    events: list[KeyedEvent]
+    calls: list[dict[str, Any]] = field(default_factory=list)
+    at: datetime = field(default_factory=lambda: datetime.now().astimezone())
+
+    def parameters(self) -> dict[str, Any]:
+        events = [{"key": e.key, "channel": e.channel, "data": e.data} for e in self.events]
+        return {
+            "run": self.run,
+            "epoch": self.epoch,
+            "at": self.at,
+            "events": orjson.dumps(events).decode(),
+            "calls": orjson.dumps(self.calls, default=str).decode(),
+        }
+
+
+class Writer:
+    """`submit()` from the worker's loop; the future gives the `seq` of each event that was new, by its key."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[Record, asyncio.Future[dict[str, int]]]] = []
+        self._wake = asyncio.Event()
+        self._connection: psycopg.AsyncConnection[Any] | None = None
+
+    def submit(self, record: Record) -> "asyncio.Future[dict[str, int]]":
+        """Raises `LeaseLost` (in the future) when the run belongs to another epoch by now."""
+        future: asyncio.Future[dict[str, int]] = asyncio.get_running_loop().create_future()
+        self._waiting.append((record, future))
+        self._wake.set()
+        return future
+
+    async def run(self) -> None:
+        """Writes for ever; while the database is away the records wait."""
+        try:
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                while self._waiting:
+                    group, self._waiting = self._waiting[:MAX_GROUP], self._waiting[MAX_GROUP:]
+                    await self._write_until_done(group)
+        finally:
+            await self._disconnect()
+
+    async def _write_until_done(self, group: list[tuple[Record, "asyncio.Future[dict[str, int]]"]]) -> None:
+        while True:
+            try:
+                rows = await self._write([record for record, _ in group])
+            except psycopg.OperationalError as error:
+                log.warning("The database does not answer (%s); %d records wait.", str(error).strip()[:200], len(group))
+                await self._disconnect()
+                await asyncio.sleep(RETRY_SECONDS)
+            except psycopg.Error as error:
+                if len(group) == 1:
+                    _settle(group[0][1], error)
+                    return
+                for single in group:  # one bad record must not take its neighbours with it
+                    await self._write_until_done([single])
+                return
+            else:
+                for (_, future), (first_seq, appended) in zip(group, rows, strict=True):
+                    _settle(future, LeaseLost() if first_seq is None else {key: seq for seq, key in appended or ()})
+                return
+
+    async def _write(self, records: list[Record]) -> list[tuple[int | None, list[tuple[int, str]] | None]]:
+        connection = await self._connect()
+        async with connection.transaction(), connection.pipeline():
+            cursors = [await connection.execute(RECORD, record.parameters(), prepare=True) for record in records]
+        return [row for cursor in cursors if (row := await cursor.fetchone())]
+
+    async def _connect(self) -> psycopg.AsyncConnection[Any]:
+        if self._connection is None or self._connection.closed:
+            parameters = connections["default"].get_connection_params()
+            keep = ("dbname", "user", "password", "host", "port", "connect_timeout")
+            self._connection = await psycopg.AsyncConnection.connect(
+                autocommit=True, **{key: parameters[key] for key in keep if parameters.get(key)}
+            )
+        return self._connection
+
+    async def _disconnect(self) -> None:
+        if self._connection is not None:
+            await self._connection.close()
+            self._connection = None
+
+
+def _settle(future: "asyncio.Future[dict[str, int]]", outcome: dict[str, int] | BaseException) -> None:
+    if future.cancelled():
+        return
+    if isinstance(outcome, BaseException):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)

@@ -1,0 +1,172 @@
+"""The whole product as real processes for tests and benchmarks: web, workers, a fake model endpoint."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+
+from tests.fake_model import FakeModel, think
+
+ROOT = Path(__file__).resolve().parent.parent
+WEB = ["-m", "daphne", "-b", "127.0.0.1", "--websocket_timeout", "-1", "--no-server-name"]
+WORKER = ["-m", "celery", "-A", "agentapp.celery", "worker", "-P", "threads", "-c", "64"]
+
+
+def eventually(check: Callable[[], Any], what: str, seconds: float = 20.0) -> Any:
+    """The first truthy value of `check()`; fails with `what` when there is none in time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if value := check():
+            return value
+        time.sleep(0.05)
+    raise AssertionError(f"Not within {seconds} s: {what}")
+
+
+class Product:
+    """Processes of one installation. `environment` must name PostgreSQL and Valkey that run already."""
+
+    def __init__(self, environment: dict[str, str], folder: Path, model: FakeModel, database: str = "product") -> None:
+        self.model, self.folder = model, folder
+        url = urlsplit(environment["DATABASE_URL"])
+        self.database_url = urlunsplit(url._replace(path=f"/{database}"))
+        with psycopg.connect(environment["DATABASE_URL"], autocommit=True) as connection:
+            connection.execute(f'DROP DATABASE IF EXISTS "{database}" WITH (FORCE)')
+            connection.execute(f'CREATE DATABASE "{database}"')
+        self.port = _free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.environment = {
+            **os.environ,
+            **environment,
+            "DATABASE_URL": self.database_url,
+            "OPENAI_BASE_URL": model.url,
+            "OPENAI_API_KEY": "test",
+            "OPENAI_MODEL": "fake-model",
+            "RUN_LEASE_SECONDS": "3",
+            "RUN_HEARTBEAT_SECONDS": "0.5",
+            "SWEEP_SECONDS": "1",
+            "QUEUED_AGE_SECONDS": "1",
+        }
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self) -> None:
+        self.manage("migrate", "--verbosity", "0")
+        self._make_people()
+        self.restore()
+
+    def restore(self) -> None:
+        """Starts what is not running, and makes the model answer at once again."""
+        commands = {
+            "web": [*WEB, "-p", str(self.port), "agentapp.asgi:application"],
+            "worker": [*WORKER, "--without-gossip", "--without-mingle"],
+        }
+        for name, command in commands.items():
+            if name not in self.processes or self.processes[name].poll() is not None:
+                self.spawn(name, command)
+        self.model.token_delay, self.model.brain = 0.0, think
+        self.model.start()
+        eventually(self.is_ready, f"the product is ready; logs are in {self.folder}", 40)
+
+    def is_ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.url}/readyz", timeout=5) as answer:  # noqa: S310 - loopback
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def spawn(self, name: str, arguments: list[str]) -> "subprocess.Popen[bytes]":
+        log = (self.folder / f"{name}.log").open("ab")
+        with log:
+            self.processes[name] = subprocess.Popen(
+                [sys.executable, *arguments], cwd=ROOT, env=self.environment, stdout=log, stderr=log
+            )
+        return self.processes[name]
+
+    def end(self, name: str, how: signal.Signals = signal.SIGKILL) -> None:
+        process = self.processes.pop(name)
+        process.send_signal(how)
+        process.wait(30)
+
+    def stop(self) -> None:
+        for name in list(self.processes):
+            self.end(name)
+
+    def manage(self, *arguments: str) -> str:
+        command = [sys.executable, "manage.py", *arguments]
+        done = subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise AssertionError(f"{' '.join(arguments)}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def log(self, name: str) -> str:
+        return (self.folder / f"{name}.log").read_text(errors="replace")
+
+    def person(self, *, staff: bool = False) -> "Person":
+        """A fresh person, signed in, with an API key; `staff` is an administrator."""
+        pool = self._administrators if staff else self._people
+        return pool.pop()
+
+    def sql(self, query: str, *parameters: object) -> list[Any]:
+        with psycopg.connect(self.database_url, autocommit=True) as connection:
+            return connection.execute(query, parameters).fetchall()
+
+    def _make_people(self) -> None:
+        people = [Person(**row) for row in json.loads(self.manage("shell", "--no-imports", "-c", MAKE_PEOPLE))]
+        self._administrators = [person for person in people if person.staff]
+        self._people = [person for person in people if not person.staff]
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    id: int
+    username: str
+    password: str
+    key: str
+    session: str
+    staff: bool
+
+    @property
+    def bearer(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.key}"}
+
+
+MAKE_PEOPLE = """
+import json, secrets
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.sessions.backends.db import SessionStore
+from accounts.models import User
+from accounts.services import create_api_key
+people = []
+for number in range(24):
+    staff, password = number < 4, secrets.token_urlsafe(12)
+    make = User.objects.create_superuser if staff else User.objects.create_user
+    user = make(f"person{number}", f"person{number}@example.org", password)
+    session = SessionStore()
+    session.update({
+        SESSION_KEY: str(user.pk),
+        BACKEND_SESSION_KEY: "allauth.account.auth_backends.AuthenticationBackend",
+        HASH_SESSION_KEY: user.get_session_auth_hash(),
+    })
+    session.create()
+    people.append({"id": user.pk, "username": user.username, "password": password,
+                   "key": create_api_key(user, "test")[1], "session": session.session_key, "staff": staff})
+print(json.dumps(people))
+"""
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
