@@ -16,6 +16,8 @@ from tools_admin.defaults import save_as_default
 from tools_admin.forms import AgentForm, LanguageModelForm, ProviderForm, ReadableJSONField
 from tools_admin.models import Agent, LanguageModel, Provider, Tool
 
+admin.site.index_template = "admin/start.html"
+
 _JSON = {models.JSONField: {"form_class": ReadableJSONField, "widget": UnfoldAdminTextareaWidget}}
 _LOCKED = {
     Provider.Source.ENVIRONMENT: _("Set by OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL; change it there."),
