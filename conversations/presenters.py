@@ -74,19 +74,20 @@ def build_turns(messages: Iterable[Message], runs: Iterable[Run], events: Iterab
     for run in rows.values():
         latest.setdefault(run.message_id, []).append(run)
 
+    messages = list(messages)
+    answered = {message.run_id for message in messages if message.role == Message.Role.ASSISTANT}
     turns: list[Turn] = []
     waiting: Run | None = None
     for message in messages:
         if message.role == Message.Role.ASSISTANT:
             run = rows.get(message.run_id) if message.run_id else None
             turns.append(Turn(message, run, by_run.get(run.id, []) if run else []))
-            waiting = None if run and waiting and run.id == waiting.id else waiting
             continue
         if waiting and message.id in latest:
             turns.append(Turn(None, waiting, by_run.get(waiting.id, [])))
             waiting = None
         turns.append(Turn(message))
-        if message.id in latest:
+        if message.id in latest and latest[message.id][-1].id not in answered:
             waiting = latest[message.id][-1]
     if waiting:
         turns.append(Turn(None, waiting, by_run.get(waiting.id, [])))

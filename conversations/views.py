@@ -52,7 +52,7 @@ def sidebar(request: HttpRequest) -> dict[str, Any]:
 def new(request: HttpRequest) -> HttpResponse:
     """An empty page to ask on."""
     agent = default_agent()
-    context = {"conversation": None, "agent": agent, "turns": [], "page": _page(None, []), "sidebar": sidebar(request)}
+    context = {"conversation": None, "agent": agent, "turns": [], "page": _page(signed_in(request), None, []), "sidebar": sidebar(request)}
     return render(request, "chat/conversation.html", context)
 
 
@@ -73,7 +73,7 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
         "agent": found.agent or default_agent(),
         "turns": turns,
         "earlier": earlier,
-        "page": _page(found, page_state(turns)),
+        "page": _page(signed_in(request), found, page_state(turns)),
         "sidebar": sidebar(request),
     }
     return render(request, "chat/conversation.html", context)
@@ -93,8 +93,9 @@ def _messages(conversation: Conversation, before: str | None) -> tuple[list[Mess
     return shown, shown[0] if len(newest) > SHOWN_MESSAGES else None
 
 
-def _page(conversation: Conversation | None, runs: list[dict[str, Any]]) -> dict[str, Any]:
+def _page(user: User, conversation: Conversation | None, runs: list[dict[str, Any]]) -> dict[str, Any]:
     return {
+        "user": str(user.pk),
         "conversation": str(conversation.id) if conversation else None,
         "runs": runs,
         "max_message_chars": settings.MAX_MESSAGE_CHARS,

@@ -1,0 +1,125 @@
+/* A run in the thread: its work, its answer, how it ended, and what can be done with it. */
+
+import { ApiError, request } from "#app/api.js";
+import { clone, copyText, icon, one, setText, h } from "#app/dom.js";
+import { duration, gettext, plural } from "#app/i18n.js";
+import { toast } from "#app/toast.js";
+import { renderInto } from "#chat/render.js";
+import { isEnded } from "#chat/run-state.js";
+import { Timeline } from "#chat/timeline.js";
+
+/** @typedef {import("#chat/run-state.js").Run} Run */
+
+export class Answer {
+  /**
+   * @param {Run} run
+   * @param {HTMLElement | null} element what the server rendered, if it did
+   * @param {(run: string) => void} retry
+   */
+  constructor(run, element, retry) {
+    this.run = run;
+    this.element = element ?? clone("answer-template");
+    this.element.dataset.run = run.id;
+    this.text = one(".answer", this.element);
+    this.outcome = one("[data-outcome]", this.element);
+    this.foot = one(".answer-foot", this.element);
+    this.timeline = new Timeline(/** @type {HTMLDetailsElement} */ (one(".work", this.element)));
+    this.frame = 0;
+    if (element && this.text.textContent) Object.assign(run, { text: this.text.textContent, length: [...this.text.textContent].length });
+    run.messageId ||= this.element.dataset.message ?? "";
+    one("[data-details]", this.element).setAttribute("href", `/runs/${run.id}/`);
+    one("[data-copy]", this.element).addEventListener("click", () => this.#copy());
+    startPin(this.element);
+    one("[data-retry]", this.element).addEventListener("click", () => retry(run.id));
+    this.draw();
+  }
+
+  /** Draws with the next frame, however many events come until then. */
+  schedule() {
+    if (this.frame) return;
+    // A hidden page gets no frames; it draws at once, and rarely.
+    this.frame = document.hidden ? setTimeout(() => this.draw(), 250) : requestAnimationFrame(() => this.draw());
+  }
+
+  draw() {
+    this.frame = 0;
+    const { run } = this;
+    const ended = isEnded(run);
+    this.element.dataset.status = run.status;
+    this.element.dataset.message = run.messageId;
+    this.element.setAttribute("aria-busy", String(!ended));
+    this.timeline.update(run);
+    this.text.hidden = run.text === "";
+    if (run.text) renderInto(this.text, run.text);
+    this.#outcome();
+    this.foot.hidden = !ended;
+    for (const selector of ["[data-copy]", "[data-pin]"]) one(selector, this.element).hidden = !run.messageId || !run.text;
+    if (ended) this.#facts();
+  }
+
+  #outcome() {
+    const { run } = this;
+    const { words, kind, symbol } = outcome(run);
+    this.outcome.hidden = !words;
+    if (!words) return;
+    this.outcome.className = `notice ${kind}`;
+    one(".icon", this.outcome).replaceWith(icon(symbol));
+    setText(one("[data-message]", this.outcome), words);
+    one("[data-retry]", this.outcome).hidden = run.status !== "failed" && run.status !== "cancelled";
+  }
+
+  #facts() {
+    const { run } = this;
+    const steps = run.steps.filter((s) => s.kind === "call").length;
+    const facts = [
+      run.model,
+      steps ? plural("%(count)s step", "%(count)s steps", steps) : "",
+      run.elapsed === null ? "" : duration(run.elapsed),
+      run.tokens ? plural("%(count)s token", "%(count)s tokens", run.tokens) : "",
+    ].filter(Boolean);
+    one(".facts", this.foot).replaceChildren(...facts.map((fact) => h("span", {}, fact)));
+  }
+
+  async #copy() {
+    await copyText(this.run.text);
+    toast(gettext("Copied"));
+  }
+}
+
+/**
+ * What the reader must know beside the answer, in words.
+ * @param {Run} run
+ */
+function outcome(run) {
+  if (run.status === "cancelled") return { words: run.text ? gettext("Stopped. This is what there was until then.") : gettext("Stopped before there was an answer."), kind: "", symbol: "circle-stop" };
+  if (run.status === "failed") return { words: run.error || gettext("The run broke off. Your message is kept."), kind: "notice-danger", symbol: "circle-alert" };
+  if (run.status === "queued" && run.reason === "model_unavailable") return { words: gettext("The model is not answering. Your message is kept and will be tried again."), kind: "notice-warn", symbol: "clock" };
+  if (run.status === "queued" && run.reason === "model_loading") return { words: gettext("The model is still being loaded. Your message is kept and runs as soon as it is ready."), kind: "", symbol: "clock" };
+  if (run.status === "waiting") return { words: gettext("Waiting for a person to decide."), kind: "notice-wait", symbol: "clock" };
+  if (run.reason.startsWith("limit") || run.reason === "max_iterations") return { words: gettext("The run reached its limit; the answer says what was done and what was not."), kind: "notice-warn", symbol: "triangle-alert" };
+  return { words: "", kind: "", symbol: "info" };
+}
+
+/**
+ * The pin button of a question or an answer. A pinned message stays in the agent's context.
+ * @param {HTMLElement} element with `data-message`
+ */
+export function startPin(element) {
+  const button = one("[data-pin]", element);
+  const show = (/** @type {boolean} */ pinned) => {
+    button.setAttribute("aria-pressed", String(pinned));
+    one(".pinned-mark", element).hidden = !pinned;
+  };
+  button.addEventListener("click", async () => {
+    const pinned = button.getAttribute("aria-pressed") !== "true";
+    show(pinned);
+    try {
+      await request("PATCH", `/messages/${element.dataset.message}`, { pinned });
+      toast(pinned ? gettext("Pinned: the agent keeps this message in mind") : gettext("Unpinned"));
+    } catch (error) {
+      show(!pinned);
+      if (!(error instanceof ApiError)) throw error;
+      toast(error.message);
+    }
+  });
+}

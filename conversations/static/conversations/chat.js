@@ -1,0 +1,216 @@
+/* The chat page: joins socket, outbox, thread, composer and list. */
+
+import { one, setText } from "#app/dom.js";
+import { gettext } from "#app/i18n.js";
+import { toast } from "#app/toast.js";
+import { Composer } from "#chat/composer.js";
+import { watchModelStatus } from "#chat/model-status.js";
+import { Outbox } from "#chat/outbox.js";
+import { apply, applyEnd, applySnapshot, isEnded } from "#chat/run-state.js";
+import { Scroller } from "#chat/scroll.js";
+import { list, setTitle, shown } from "#chat/shell.js";
+import { Socket } from "#chat/socket.js";
+import { Thread } from "#chat/thread.js";
+import { ApiError, request } from "#app/api.js";
+
+const NOTICE_AFTER_MS = 1500;
+const RESEND_MS = 3000;
+const CATCH_UP_MS = 2500;
+
+const page = JSON.parse(one("#page-data").textContent ?? "{}");
+const connection = one("#connection");
+const announcer = one("#announcer");
+const outbox = new Outbox(page.user);
+const draftKey = () => `draft:${page.user}:${shown.conversation ?? "new"}`;
+shown.conversation = page.conversation;
+
+const thread = new Thread(page.runs, { retry: (run) => act({ type: "retry", run }) });
+const composer = new Composer({ limit: page.max_message_chars, draftKey: draftKey(), send, stop });
+const scroller = new Scroller();
+const socket = new Socket({ onOpen: catchUp, onMessage: receive, onState: showConnection });
+
+for (const entry of outbox.entries.filter((e) => e.conversation === shown.conversation)) showUnsent(entry);
+for (const button of document.querySelectorAll("[data-starter]")) {
+  button.addEventListener("click", () => send(button.textContent?.trim() ?? ""));
+}
+showRunning();
+watchModelStatus();
+
+/** @param {string} content */
+function send(content) {
+  const entry = outbox.add(shown.conversation, content);
+  thread.question({ clientId: entry.client_id, content });
+  scroller.toEnd();
+  transmit(entry);
+  setTimeout(() => {
+    if (outbox.entries.some((e) => e.client_id === entry.client_id)) showUnsent(entry);
+  }, NOTICE_AFTER_MS);
+}
+
+/** @param {import("#chat/outbox.js").Entry} entry */
+function transmit({ client_id, conversation, content }) {
+  return socket.send({ type: "send", client_id, content, ...(conversation ? { conversation } : {}) });
+}
+
+/** @param {import("#chat/outbox.js").Entry} entry */
+function showUnsent(entry) {
+  const question = thread.question({ clientId: entry.client_id, content: entry.content });
+  question.setState("unsent", gettext("Not sent yet – goes out when the connection is back"));
+}
+
+function stop() {
+  const answer = thread.active;
+  if (answer) act({ type: "cancel", run: answer.run.id });
+}
+
+/** @param {object} action something that is only worth doing now */
+function act(action) {
+  if (socket.send(action)) return;
+  composer.stopButton.disabled = false;
+  toast(gettext("There is no connection. Try again when it is back."));
+}
+
+/** After each connection: what was missed, then what waits to be sent. */
+function catchUp() {
+  watch();
+  for (const entry of outbox.entries) transmit(entry);
+  setTimeout(settle, CATCH_UP_MS);
+}
+
+function watch() {
+  if (!shown.conversation) return;
+  const after = Object.fromEntries([...thread.answers.values()].filter((a) => !isEnded(a.run)).map((a) => [a.run.id, a.run.seq]));
+  socket.send({ type: "watch", conversation: shown.conversation, after });
+}
+
+/** Runs that still look active here are asked for: their end may have been missed. */
+async function settle() {
+  const answer = thread.active;
+  if (!answer || !socket.isOpen) return;
+  try {
+    applyEnd(answer.run, await request("GET", `/runs/${answer.run.id}`));
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return; // the next connection tries again
+  }
+  changed(answer);
+}
+
+/** @param {any} data an answer to an action, a snapshot, or an envelope */
+function receive(data) {
+  if (data.type === "ack") acknowledged(data);
+  else if (data.type === "error") refused(data);
+  else if (data.type === "snapshot") snapshot(data);
+  else if (data.run && !data.cursor) event(data);
+  else personal[data.channel]?.(data.data);
+}
+
+/** @param {any} ack */
+function acknowledged({ client_id, conversation, message, run, injected }) {
+  const entry = outbox.remove(client_id);
+  if (entry && !entry.conversation && !shown.conversation) adopt(conversation);
+  if (conversation !== shown.conversation) return;
+  thread.question({ clientId: client_id, id: message, content: entry?.content ?? "", injected, run });
+  if (!injected) changed(thread.answer(run));
+}
+
+/** The page becomes that of a conversation which has just begun. @param {string} conversation */
+function adopt(conversation) {
+  shown.conversation = conversation;
+  history.replaceState(null, "", `/c/${conversation}/`);
+  composer.moveDraft(draftKey());
+  one(".main-head [data-conversation-menu]").hidden = false;
+  const title = list.item(conversation)?.querySelector(".title")?.textContent;
+  if (title) setTitle(title);
+  list.setCurrent(conversation);
+  watch();
+}
+
+/** @param {{client_id?: string, code: string, message: string}} refusal */
+function refused({ client_id, code, message }) {
+  const entry = client_id ? outbox.entries.find((e) => e.client_id === client_id) : undefined;
+  if (!entry) {
+    composer.stopButton.disabled = false;
+    return toast(message);
+  }
+  if (code === "unavailable") {
+    showUnsent(entry);
+    setTimeout(() => outbox.entries.some((e) => e.client_id === client_id) && transmit(entry), RESEND_MS);
+    return;
+  }
+  outbox.remove(entry.client_id);
+  thread.remove(entry.client_id);
+  composer.giveBack(entry.content);
+  toast(message);
+}
+
+/** @param {any} data */
+function snapshot(data) {
+  const answer = thread.answer(data.run);
+  applySnapshot(answer.run, data);
+  changed(answer);
+}
+
+let askedAgain = "";
+
+/** @param {import("#chat/run-state.js").Envelope} envelope */
+function event(envelope) {
+  const answer = thread.answer(envelope.run);
+  const result = apply(answer.run, envelope);
+  if (result === "gap") {
+    const place = `${envelope.run}:${answer.run.seq}:${answer.run.length}`;
+    if (place !== askedAgain) watch();
+    askedAgain = place;
+  }
+  if (result !== "applied") return;
+  changed(answer);
+  if (envelope.channel === "done") setText(announcer, answer.run.status === "completed" ? gettext("The answer is ready.") : gettext("The run has ended."));
+}
+
+/** What concerns this person everywhere: the list, and messages sent from other tabs. @type {Object<string, (data: any) => void>} */
+const personal = {
+  conversation(data) {
+    list.conversation(data);
+    if (data.id !== shown.conversation) return;
+    if (data.deleted) return location.assign("/");
+    if (data.title) setTitle(data.title);
+    list.setCurrent(data.id);
+  },
+  run(data) {
+    list.run(data.conversation, data.status);
+    if (data.conversation !== shown.conversation) return;
+    if (data.status === "queued") changed(thread.answer(data.id));
+    else setTimeout(settle, CATCH_UP_MS);
+  },
+  message(data) {
+    list.touched(data.conversation);
+    if (data.conversation !== shown.conversation || data.role !== "user") return;
+    if (data.recalled) return thread.remove(data.id);
+    thread.question({ clientId: data.client_id, id: data.id, content: data.content, injected: data.injected });
+  },
+  notice: (data) => toast(data.message),
+};
+
+/** @param {import("#chat/answer.js").Answer} answer */
+function changed(answer) {
+  answer.schedule();
+  showRunning();
+}
+
+function showRunning() {
+  composer.setRunning(thread.active !== null);
+}
+
+let noticeTimer = 0;
+
+/** @param {import("#chat/socket.js").SocketState} state */
+function showConnection(state) {
+  clearTimeout(noticeTimer);
+  const show = () => {
+    connection.hidden = state === "open" || state === "connecting";
+    one("a", connection).hidden = state !== "signed-out";
+    setText(one("[data-message]", connection), state === "signed-out" ? gettext("You are signed out. What you have written is kept; sign in again to send it.") : gettext("No connection. Trying again; what you write is kept."));
+  };
+  if (state === "lost") noticeTimer = setTimeout(show, NOTICE_AFTER_MS);
+  else show();
+}

@@ -1,0 +1,120 @@
+/* Where people write: grows, keeps drafts, knows the limit, sends with Enter, stops what is running. */
+
+import { one, setText } from "#app/dom.js";
+import { format, gettext, locale } from "#app/i18n.js";
+
+const IME_KEY_CODE = 229;
+const DRAFT_PAUSE_MS = 300;
+
+export class Composer {
+  /**
+   * @param {{limit: number, draftKey: string, send: (content: string) => void, stop: () => void}} options
+   */
+  constructor({ limit, draftKey, send, stop }) {
+    this.form = one(".composer");
+    this.area = /** @type {HTMLTextAreaElement} */ (one("textarea", this.form));
+    this.sendButton = /** @type {HTMLButtonElement} */ (one("[type=submit]", this.form));
+    this.stopButton = /** @type {HTMLButtonElement} */ (one("[data-stop]", this.form));
+    this.hint = one("#composer-hint");
+    this.usual = this.hint.textContent ?? "";
+    this.limit = limit;
+    this.draftKey = draftKey;
+    this.onSend = send;
+    this.timer = 0;
+    this.restore();
+    this.area.addEventListener("input", () => this.#changed());
+    this.area.addEventListener("keydown", (event) => this.#key(event));
+    this.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#submit();
+    });
+    this.stopButton.addEventListener("click", () => {
+      this.stopButton.disabled = true;
+      stop();
+    });
+    addEventListener("pagehide", () => this.#keep());
+  }
+
+  get content() {
+    return this.area.value;
+  }
+
+  /** @param {string} text */
+  set content(text) {
+    this.area.value = text;
+    this.#changed();
+  }
+
+  /** Gives text back to its writer, before what stands there by now. @param {string} text */
+  giveBack(text) {
+    this.content = this.content.trim() ? `${text}\n\n${this.content}` : text;
+    this.area.focus();
+  }
+
+  /** @param {boolean} running */
+  setRunning(running) {
+    if (this.stopButton.hidden === running) this.stopButton.disabled = false;
+    this.stopButton.hidden = !running;
+    this.sendButton.hidden = running && !this.content.trim();
+    this.running = running;
+    this.area.placeholder = running ? gettext("Add to the running work") : gettext("Ask anything");
+  }
+
+  restore() {
+    try {
+      this.area.value = localStorage.getItem(this.draftKey) ?? this.area.value;
+    } catch { /* nothing is kept here */ }
+    this.#changed();
+  }
+
+  /** The draft belongs to a conversation that has an id only now. @param {string} key */
+  moveDraft(key) {
+    this.#store("");
+    this.draftKey = key;
+    this.#keep();
+  }
+
+  #changed() {
+    const over = this.content.length > this.limit;
+    const figures = { count: this.content.length.toLocaleString(locale), limit: this.limit.toLocaleString(locale) };
+    setText(this.hint, over ? format(gettext("%(count)s characters: at most %(limit)s can be sent. Shorten the text, or send it in parts."), figures) : this.usual);
+    this.hint.classList.toggle("over", over);
+    this.sendButton.disabled = over || this.content.trim() === "";
+    if (this.running) this.sendButton.hidden = !this.content.trim();
+    if (!CSS.supports("field-sizing", "content")) {
+      this.area.style.height = "auto";
+      this.area.style.height = `${this.area.scrollHeight}px`;
+    }
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.#keep(), DRAFT_PAUSE_MS);
+  }
+
+  /** @param {KeyboardEvent} event */
+  #key(event) {
+    if (event.key !== "Enter" || event.shiftKey) return;
+    if (event.isComposing || event.keyCode === IME_KEY_CODE) return; // Enter that ends a composition is not ours
+    event.preventDefault();
+    this.#submit();
+  }
+
+  #submit() {
+    if (this.sendButton.disabled) return;
+    const content = this.content.trim();
+    this.content = "";
+    this.#keep();
+    this.onSend(content);
+  }
+
+  #keep() {
+    clearTimeout(this.timer);
+    this.#store(this.content);
+  }
+
+  /** @param {string} text */
+  #store(text) {
+    try {
+      if (text) localStorage.setItem(this.draftKey, text);
+      else localStorage.removeItem(this.draftKey);
+    } catch { /* full or forbidden: the text is still on the page */ }
+  }
+}

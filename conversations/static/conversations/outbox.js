@@ -1,0 +1,54 @@
+/* Messages that the server has not confirmed yet. They outlive the page and are sent again under the same id. */
+
+/** @typedef {{client_id: string, conversation: string | null, content: string, at: number}} Entry */
+
+export class Outbox {
+  /** @param {string} user whose messages these are: a browser may have several */
+  constructor(user) {
+    this.key = `outbox:${user}`;
+    /** @type {Entry[]} for browsers that keep nothing */
+    this.memory = [];
+  }
+
+  /** @returns {Entry[]} */
+  get entries() {
+    try {
+      return JSON.parse(localStorage.getItem(this.key) ?? "[]");
+    } catch {
+      return this.memory;
+    }
+  }
+
+  /** @param {Entry[]} entries */
+  #store(entries) {
+    this.memory = entries;
+    try {
+      if (entries.length > 0) localStorage.setItem(this.key, JSON.stringify(entries));
+      else localStorage.removeItem(this.key);
+    } catch { /* storage is full or forbidden: kept in memory */ }
+  }
+
+  /**
+   * @param {string | null} conversation
+   * @param {string} content
+   * @returns {Entry}
+   */
+  add(conversation, content) {
+    const entry = { client_id: newId(), conversation, content, at: Date.now() };
+    this.#store([...this.entries, entry]);
+    return entry;
+  }
+
+  /** @param {string} clientId @returns {Entry | undefined} */
+  remove(clientId) {
+    const entry = this.entries.find((e) => e.client_id === clientId);
+    this.#store(this.entries.filter((e) => e.client_id !== clientId));
+    return entry;
+  }
+}
+
+/** `randomUUID` exists on https and localhost only. */
+function newId() {
+  if (crypto.randomUUID) return crypto.randomUUID();
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}

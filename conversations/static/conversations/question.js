@@ -1,0 +1,56 @@
+/* A message of the user in the thread. */
+
+import { clone, copyText, one, setText } from "#app/dom.js";
+import { gettext } from "#app/i18n.js";
+import { toast } from "#app/toast.js";
+import { startPin } from "#chat/answer.js";
+
+const TALL_PX = 260;
+
+export class Question {
+  /**
+   * @param {HTMLElement | null} element what the server rendered, if it did
+   * @param {string} [content]
+   */
+  constructor(element, content = "") {
+    this.element = element ?? clone("question-template");
+    this.bubble = one(".bubble", this.element);
+    this.note = one("[data-note]", this.element);
+    if (!element) this.bubble.textContent = content;
+    one("[data-copy]", this.element).addEventListener("click", async () => {
+      await copyText(this.bubble.textContent ?? "");
+      toast(gettext("Copied"));
+    });
+    startPin(this.element);
+    this.#fold();
+  }
+
+  /** Long messages show their beginning. */
+  #fold() {
+    const more = one("[data-more]", this.element);
+    more.addEventListener("click", () => {
+      this.bubble.classList.add("expanded");
+      more.hidden = true;
+    });
+    requestAnimationFrame(() => {
+      if (this.bubble.scrollHeight <= TALL_PX) return;
+      this.bubble.classList.add("long");
+      more.hidden = false;
+    });
+  }
+
+  /**
+   * @param {"unsent" | "sent"} state
+   * @param {string} words
+   */
+  setState(state, words) {
+    this.element.dataset.state = state;
+    setText(this.note, words);
+    one("[data-pin]", this.element).hidden = state === "unsent";
+  }
+
+  /** @param {string} id the message's id, once the server has given it one */
+  setMessage(id) {
+    this.element.dataset.message = id;
+  }
+}

@@ -1,0 +1,66 @@
+/* Arguments and results of tools, shown by their shape: table, named values, JSON, text. */
+
+import { h } from "#app/dom.js";
+import { format, gettext } from "#app/i18n.js";
+
+const SHOWN_ROWS = 50;
+
+/**
+ * @param {any} value
+ * @returns {HTMLElement}
+ */
+export function showValue(value) {
+  const parsed = typeof value === "string" ? parse(value) : value;
+  const frame = h("div", { class: "value", tabindex: "0" });
+  if (isTable(parsed)) frame.append(...table(parsed));
+  else if (isPlainObject(parsed) && Object.keys(parsed).length > 0) frame.append(named(parsed));
+  else frame.append(h("pre", {}, typeof parsed === "string" ? parsed : JSON.stringify(parsed, null, 2)));
+  return frame;
+}
+
+/** The arguments in a few words, for a step's line. @param {any} args */
+export function gist(args) {
+  if (!isPlainObject(args)) return "";
+  return Object.values(args).map((v) => (typeof v === "string" ? v : JSON.stringify(v))).join(", ").replace(/\s+/g, " ").slice(0, 160);
+}
+
+/** @param {string} text */
+function parse(text) {
+  const start = text.trimStart()[0];
+  if (start !== "{" && start !== "[") return text;
+  try { return JSON.parse(text); } catch { return text; }
+}
+
+/** @param {any} value */
+const isPlainObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Rows, or `{columns, rows}` as databases answer. @param {any} value */
+function isTable(value) {
+  if (isPlainObject(value)) return Array.isArray(value.columns) && Array.isArray(value.rows);
+  return Array.isArray(value) && value.length > 0 && value.every(isPlainObject);
+}
+
+/** @param {any} value */
+function table(value) {
+  /** @type {string[]} */
+  const columns = value.columns ?? [...new Set(value.flatMap((/** @type {any} */ row) => Object.keys(row)))];
+  /** @type {any[]} */
+  const rows = value.rows ?? value;
+  const head = h("tr", {}, ...columns.map((name) => h("th", { scope: "col" }, String(name))));
+  const body = rows.slice(0, SHOWN_ROWS).map((row) =>
+    h("tr", {}, ...columns.map((name, n) => cell(Array.isArray(row) ? row[n] : row[name]))));
+  const parts = [h("table", {}, h("thead", {}, head), h("tbody", {}, ...body))];
+  const left = rows.length - SHOWN_ROWS;
+  if (left > 0) parts.push(h("p", { class: "note" }, format(gettext("%(count)s more rows"), { count: left })));
+  return parts;
+}
+
+/** @param {any} value */
+const cell = (value) => h("td", { class: typeof value === "number" ? "number" : "" }, text(value));
+
+/** @param {any} object */
+const named = (object) =>
+  h("dl", {}, ...Object.entries(object).flatMap(([key, value]) => [h("dt", {}, key), h("dd", {}, text(value))]));
+
+/** @param {any} value */
+const text = (value) => (value === null || value === undefined ? "–" : typeof value === "object" ? JSON.stringify(value) : String(value));
