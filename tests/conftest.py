@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import django
 import pytest
 
 from agentapp.embedded.testing import services
@@ -22,6 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
         for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_MODEL", "PUBLIC_URL", "EMBEDDED_BEAT"):
             os.environ.pop(name, None)
         os.environ.update(environment, DJANGO_SETTINGS_MODULE="agentapp.settings")
+        django.setup()
 
 
 def pytest_unconfigure() -> None:
