@@ -1,0 +1,229 @@
+"""Any model behind an OpenAI-compatible endpoint.
+
+The `openai` client is kept for configuration, authentication and its HTTP client; requests go straight through
+the latter, because the typed call walks the whole history each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from .errors import BadModelRequest, IncompleteStream, ModelError, ModelUnavailable
+from .messages import Chunk, Completion, Message
+from .models import ToolDefinitions
+from .openai_errors import classify, error_object, error_of_response
+from .openai_wire import ReplyBuilder, dump_json, encode_message, not_a_completion, read_reply, read_usage
+from .think import ThinkFilter
+
+if TYPE_CHECKING:
+    import httpx2
+    import openai
+
+DEFAULT_OUTPUT_TOKENS = 64_000
+DEFAULT_ABILITIES: Mapping[str, bool] = MappingProxyType({"tool_call": True, "json_mode": True, "streaming": True})
+
+
+class OpenAIChatModel:
+    """`extra` is merged into every request body (temperature, `max_tokens` …).
+
+    The ability `echo_reasoning` sends reasoning back with its tool calls, for providers that require it.
+    Parameters that an endpoint refuses are left out from then on.
+    """
+
+    def __init__(
+        self,
+        client: openai.AsyncOpenAI,
+        model: str,
+        *,
+        abilities: Mapping[str, bool] = DEFAULT_ABILITIES,
+        context_size: int = 128_000,
+        max_output_tokens: int = DEFAULT_OUTPUT_TOKENS,
+        extra: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = model
+        self.abilities = abilities
+        self.context_size = context_size
+        self.max_output_tokens = max_output_tokens
+        self._client = client
+        self._extra = dict(extra or {})
+        self._echo_reasoning = bool(abilities.get("echo_reasoning"))
+        self._include_usage = True
+        self._tools: tuple[ToolDefinitions | None, bytes] = (None, b"")
+
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: ToolDefinitions | None = None,
+        tool_choice: str | dict[str, Any] | None = None,
+        response_format: dict[str, Any] | None = None,
+    ) -> Completion:
+        options = {"tool_choice": tool_choice, "response_format": response_format}
+        response = await self._request(messages, tools, options, stream=False)
+        return read_reply(response.content, response.headers)
+
+    async def stream_chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: ToolDefinitions | None = None,
+        tool_choice: str | dict[str, Any] | None = None,
+        response_format: dict[str, Any] | None = None,
+    ) -> AsyncIterator[Chunk]:
+        options = {"tool_choice": tool_choice, "response_format": response_format}
+        response = await self._request(messages, tools, options, stream=True)
+        try:
+            async for chunk in _read_stream(response):
+                yield chunk
+        finally:
+            await response.aclose()
+
+    async def _request(
+        self, messages: Sequence[Message], tools: ToolDefinitions | None, options: dict[str, Any], *, stream: bool
+    ) -> httpx2.Response:
+        """One answer with a good status. A refused parameter is repaired once; nothing else is sent again."""
+        try:
+            return await self._send(self._body(messages, tools, options, stream), stream)
+        except BadModelRequest as error:
+            if not self._repair(error):
+                raise
+        return await self._send(self._body(messages, tools, options, stream), stream)
+
+    async def _send(self, body: bytes, stream: bool) -> httpx2.Response:
+        import httpx2  # the client has loaded it already
+
+        http: httpx2.AsyncClient = self._client._client
+        await self._client._refresh_api_key()
+        query: Any = self._client.default_query or None
+        headers = {**self._client.auth_headers, **self._client.default_headers}
+        request = http.build_request(
+            "POST",
+            f"{self._client.base_url}chat/completions",
+            content=body,
+            headers={name: value for name, value in headers.items() if isinstance(value, str)},
+            params=query,
+            timeout=self._client.timeout,
+        )
+        try:
+            response = await http.send(request, stream=True)
+            if response.status_code >= 400 or not stream:
+                try:
+                    await response.aread()
+                finally:
+                    await response.aclose()
+        except httpx2.TimeoutException as error:
+            raise ModelUnavailable(f"timeout: {type(error).__name__}") from error
+        except httpx2.TransportError as error:
+            raise ModelUnavailable(f"connection failed: {type(error).__name__}: {error}") from error
+        if response.status_code >= 300:
+            raise error_of_response(response.status_code, response.headers, response.content)
+        return response
+
+    def _body(
+        self, messages: Sequence[Message], tools: ToolDefinitions | None, options: dict[str, Any], stream: bool
+    ) -> bytes:
+        rest: dict[str, Any] = {"model": self.name, **self._extra}
+        rest.update({name: value for name, value in options.items() if value is not None})
+        if stream:
+            rest["stream"] = True
+            if self._include_usage:
+                rest["stream_options"] = {"include_usage": True}
+        parts = [b'{"messages":[']
+        parts.append(b",".join(encode_message(m, echo_reasoning=self._echo_reasoning) for m in messages))
+        parts.append(b"],")
+        if tools:
+            if self._tools[0] is not tools:
+                self._tools = (tools, dump_json(list(tools)))
+            parts += (b'"tools":', self._tools[1], b",")
+        parts.append(dump_json(rest)[1:])
+        return b"".join(parts)
+
+    def _repair(self, error: ModelError) -> bool:
+        """Learns from a refusal of a parameter. Whether another request may fare better."""
+        message = error.message
+        if "stream_options" in message and self._include_usage:
+            self._include_usage = False
+            return True
+        if "reasoning_content" in message:
+            self._echo_reasoning = not self._echo_reasoning
+            return True
+        if "max_completion_tokens" in message and "max_tokens" in self._extra:
+            self._extra["max_completion_tokens"] = self._extra.pop("max_tokens")
+            return True
+        refused = next(
+            (name for name in self._extra if f"'{name}'" in message and "unsupported" in message.lower()), None
+        )
+        if refused is not None:
+            del self._extra[refused]
+            return True
+        return False
+
+
+async def _read_stream(response: httpx2.Response) -> AsyncIterator[Chunk]:
+    """Chunks of text and reasoning, then a last one with the whole reply."""
+    reply, think = ReplyBuilder(), ThinkFilter()
+    usage: Any = None
+    done = seen = False
+    async for line in _lines(response):
+        if line == b"data: [DONE]" or line[5:].strip() == b"[DONE]":
+            done = True
+            break
+        value = _event(line)
+        if value is None:
+            continue
+        seen = True
+        usage = value.get("usage") or usage
+        for choice in (value.get("choices") or ())[:1]:
+            content, reasoning = reply.add(
+                choice.get("delta") or choice.get("message") or {}, choice.get("finish_reason")
+            )
+            if content:
+                content, thoughts = think.feed(content)
+                reasoning += thoughts
+            if content or reasoning:
+                yield Chunk(content, reasoning)
+    content, thoughts = think.flush()
+    if content or thoughts:
+        yield Chunk(content, thoughts)
+    if not done and reply.finish_reason is None:
+        raise IncompleteStream("the stream ended without an end" if seen else "the stream was empty")
+    whole = reply.completion(read_usage(usage))
+    yield Chunk(finish_reason=whole.finish_reason, usage=whole.usage, message=whole.message)
+
+
+async def _lines(response: httpx2.Response) -> AsyncIterator[bytes]:
+    """Lines of the body that say anything. A connection that breaks is an incomplete stream."""
+    import httpx2
+
+    rest = b""
+    try:
+        async for data in response.aiter_bytes():
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                line = line.rstrip(b"\r")
+                if line and not line.startswith((b":", b"event:", b"id:", b"retry:")):
+                    yield line
+    except httpx2.TransportError as error:
+        raise IncompleteStream(f"the stream broke off: {type(error).__name__}") from error
+    if rest.strip():
+        yield rest.strip()
+
+
+def _event(line: bytes) -> dict[str, Any] | None:
+    """The chunk in a line; raises the error that it may be instead."""
+    if line.startswith(b"{"):  # a whole reply or an error, sent to a stream request
+        line = b"data:" + line
+    name, _, data = line.partition(b":")
+    if name not in (b"data", b"error"):
+        raise not_a_completion(line)
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        raise IncompleteStream(f"a chunk is not JSON: {data[:100].decode('utf-8', 'replace')}") from None
+    if name == b"error" or (isinstance(value, dict) and value.get("error")):
+        raise classify(None, error_object(value) or (value if isinstance(value, dict) else {"message": str(value)}))
+    return value if isinstance(value, dict) else None

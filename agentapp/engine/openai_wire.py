@@ -1,0 +1,203 @@
+"""The chat completions format: messages out, replies and stream chunks in, with the quirks of its many servers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from .errors import BadModelRequest, ContentFiltered, ModelError
+from .messages import Completion, Message, ToolCall, Usage
+from .openai_errors import classify, error_object
+from .think import split_thinking
+
+_CALL_KEYS = {"id", "type", "function", "index"}
+
+
+def encode_message(message: Message, *, echo_reasoning: bool) -> bytes:
+    """The message as JSON; computed once for each message."""
+    key = ("openai", echo_reasoning)
+    encoded: bytes | None = message.cache.get(key)
+    if encoded is None:
+        encoded = message.cache[key] = dump_json(_wire(message, echo_reasoning))
+    return encoded
+
+
+def dump_json(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        # Half an emoji, most likely: no provider takes it.
+        return orjson.dumps(_without_surrogates(value))
+
+
+def _without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, Mapping):
+        return {_without_surrogates(name): _without_surrogates(item) for name, item in value.items()}
+    return [_without_surrogates(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _wire(message: Message, echo_reasoning: bool) -> dict[str, Any]:
+    data: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        data["content"] = message.content or None
+        data["tool_calls"] = [_wire_call(call) for call in message.tool_calls]
+        if echo_reasoning and message.reasoning:
+            data["reasoning_content"] = message.reasoning
+    if message.tool_call_id is not None:
+        data["tool_call_id"] = message.tool_call_id
+    if message.name:
+        data["name"] = message.name
+    return data
+
+
+def _wire_call(call: ToolCall) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": dump_json(call.arguments).decode()}
+    return {**(call.extra or {}), "id": call.id, "type": "function", "function": function}
+
+
+def read_reply(body: bytes, headers: Mapping[str, str]) -> Completion:
+    """The reply in an answer with status 200; raises the `ModelError` that it may hold instead."""
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise not_a_completion(body) from None
+    if (error := error_object(value)) is not None:
+        raise classify(None, error, headers)
+    choices = value.get("choices") if isinstance(value, dict) else None
+    if not isinstance(choices, list):
+        raise not_a_completion(body)
+    choice = choices[0] if choices and isinstance(choices[0], dict) else {}
+    reply = ReplyBuilder()
+    reply.add(choice.get("message") or {}, choice.get("finish_reason"))
+    return reply.completion(read_usage(value.get("usage")))
+
+
+def not_a_completion(body: bytes) -> ModelError:
+    beginning = body[:200].decode("utf-8", "replace").strip()
+    return BadModelRequest(f"the endpoint did not answer with a completion: {beginning or 'an empty body'}")
+
+
+def read_usage(usage: Any) -> Usage | None:
+    if not isinstance(usage, dict):
+        return None
+    prompt = usage.get("prompt_tokens_details") or {}
+    output = usage.get("completion_tokens_details") or {}
+    cached = prompt.get("cached_tokens") or usage.get("prompt_cache_hit_tokens") or usage.get("cached_tokens") or 0
+    reasoning = output.get("reasoning_tokens") or usage.get("reasoning_tokens") or 0
+    return Usage(
+        usage.get("prompt_tokens") or usage.get("input_tokens") or 0,
+        usage.get("completion_tokens") or usage.get("output_tokens") or 0,
+        cached,
+        reasoning,
+        calls=1,
+    )
+
+
+class ReplyBuilder:
+    """Puts a reply together from one message or from many deltas: one interpreter for both."""
+
+    def __init__(self) -> None:
+        self._content: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls: list[dict[str, Any]] = []
+        self._by_index: dict[Any, dict[str, Any]] = {}
+        self._refusal = ""
+        self.finish_reason: str | None = None
+
+    def add(self, delta: Mapping[str, Any], finish_reason: Any) -> tuple[str, str]:
+        """Takes a delta in; returns its text and its reasoning."""
+        if finish_reason:
+            self.finish_reason = str(finish_reason)
+        content = _text_of(delta.get("content"))
+        reasoning = _text_of(delta.get("reasoning_content") or delta.get("reasoning"))
+        if content:
+            self._content.append(content)
+        if reasoning:
+            self._reasoning.append(reasoning)
+        if refusal := delta.get("refusal"):
+            self._refusal += str(refusal)
+        for piece in delta.get("tool_calls") or ():
+            self._add_call(piece)
+        return content, reasoning
+
+    def _add_call(self, piece: Mapping[str, Any]) -> None:
+        function = piece.get("function") or {}
+        call_id, name, arguments = piece.get("id") or "", function.get("name") or "", function.get("arguments")
+        index = piece.get("index")
+        call = self._by_index.get(index) if index is not None else (self._calls[-1] if self._calls else None)
+        if call is None or _begins_anew(call, call_id, name):
+            call = {"id": call_id, "name": name, "arguments": "", "extra": {}}
+            self._calls.append(call)
+            self._by_index[index] = call
+        call["id"] = call["id"] or call_id
+        call["name"] = call["name"] or name
+        if isinstance(arguments, str):
+            call["arguments"] += arguments
+        elif arguments is not None:
+            call["arguments"] = orjson.dumps(arguments).decode()
+        call["extra"].update({key: value for key, value in piece.items() if key not in _CALL_KEYS and value})
+
+    def completion(self, usage: Usage | None) -> Completion:
+        """The whole reply; raises `ContentFiltered` for a refusal or a filter."""
+        content, thoughts = split_thinking("".join(self._content))
+        reasoning = "".join(self._reasoning) + thoughts
+        if self._refusal and not content:
+            raise ContentFiltered(self._refusal)
+        if self.finish_reason == "content_filter":
+            raise ContentFiltered(content or "the provider's content filter stopped the reply")
+        calls = [_finished_call(call) for call in self._calls]
+        message = Message("assistant", content, tool_calls=calls, reasoning=reasoning)
+        reason = self.finish_reason or ("tool_calls" if calls else "stop")
+        return Completion(message, reason, usage or _estimated(message))
+
+
+def _begins_anew(call: Mapping[str, Any], call_id: str, name: str) -> bool:
+    """Ids decide where there are any; without them a name does, unless it only repeats that of an unfinished call."""
+    if call_id and call["id"]:
+        return bool(call_id != call["id"])
+    if not name or not call["name"]:
+        return False
+    return bool(name != call["name"] or _is_whole(call["arguments"]))
+
+
+def _is_whole(text: str) -> bool:
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def _finished_call(call: Mapping[str, Any]) -> ToolCall:
+    text: str = call["arguments"]
+    extra = call["extra"] or None
+    if not text.strip():
+        return ToolCall(call["id"], call["name"], {}, extra=extra)
+    try:
+        value = orjson.loads(text)
+        if isinstance(value, str):  # encoded twice
+            value = orjson.loads(value) if value.strip() else {}
+    except orjson.JSONDecodeError:
+        return ToolCall(call["id"], call["name"], {}, invalid=text, extra=extra)
+    if value is None:
+        value = {}
+    if not isinstance(value, dict):
+        return ToolCall(call["id"], call["name"], {}, invalid=text, extra=extra)
+    return ToolCall(call["id"], call["name"], value, extra=extra)
+
+
+def _text_of(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+    return ""
+
+
+def _estimated(message: Message) -> Usage:
+    said = len(message.text) + len(message.reasoning)
+    return Usage(0, said // 4 + 1, calls=1, estimated=True)

@@ -1,0 +1,350 @@
+"""`OpenAIChatModel` against a local server that answers as real providers do."""
+
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+
+import openai
+import pytest
+
+from agentapp.engine import (
+    BadModelRequest,
+    ContentFiltered,
+    ContextOverflow,
+    IncompleteStream,
+    Message,
+    ModelError,
+    ModelRefused,
+    ModelUnavailable,
+    OpenAIChatModel,
+    ReActAgent,
+    ToolCall,
+)
+
+from .fake_provider import answer, serving, stream_answer, text_answer
+
+RECORDED = Path(__file__).parents[3] / "shared/data/provider_responses"
+ASK = [Message.user("Hi")]
+
+
+def recorded_cases():
+    for path in sorted(RECORDED.glob("*.json")):
+        data = json.loads(path.read_text())
+        yield from data.get("cases", [data])
+
+
+CASES = {case["id"]: case for case in recorded_cases()}
+WHEN_PRESENT = pytest.mark.skipif(not CASES, reason="the recorded provider responses are not here")
+CLASSES = {
+    "auth": ModelRefused,
+    "quota": ModelRefused,
+    "model_not_found": ModelRefused,
+    "rate_limit": ModelUnavailable,
+    "overloaded": ModelUnavailable,
+    "server_error": ModelUnavailable,
+    "context_overflow": ContextOverflow,
+    "content_filter": ContentFiltered,
+    "tool_use_failed": BadModelRequest,
+    "bad_request": BadModelRequest,
+    "not_a_completion": BadModelRequest,
+    "provider_error_mid_stream": ModelError,
+}
+
+
+@pytest.fixture
+async def model_at():
+    """Makes models of a fake provider and closes their clients."""
+    clients = []
+
+    def make(provider, **options):
+        clients.append(openai.AsyncOpenAI(api_key="secret", base_url=provider.url, max_retries=0))
+        return OpenAIChatModel(clients[-1], "demo", **options)
+
+    yield make
+    for client in clients:
+        await client.close()
+
+
+async def streamed(model, messages=ASK, **options):
+    return [chunk async for chunk in model.stream_chat(messages, **options)]
+
+
+def served(case):
+    if "stream_lines" in case:
+        return stream_answer(case["stream_lines"], pieces=97)
+    return answer(case["status"], case["response"], {k: v for k, v in case["headers"].items() if k.startswith("retry")})
+
+
+async def outcome(model, case):
+    if "stream_lines" not in case:
+        return await model.chat(ASK)
+    chunks = await streamed(model)
+    message = chunks[-1].message
+    assert "".join(chunk.content for chunk in chunks) == message.text
+    assert "".join(chunk.reasoning for chunk in chunks) == message.reasoning
+    return chunks[-1]
+
+
+@WHEN_PRESENT
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+async def test_recorded_responses_are_read_as_expected(case, model_at):
+    expect = case["expect"]
+    async with serving(served(case)) as provider:
+        model = model_at(provider)
+        if "error" in expect or "refusal" in expect:
+            wanted = expect.get("error", {"kind": "content_filter", "message": expect.get("refusal")})
+            with pytest.raises(CLASSES[wanted["kind"]]) as caught:
+                await outcome(model, case)
+            assert (wanted.get("message") or "") in caught.value.message
+            assert isinstance(caught.value, ModelUnavailable) is wanted.get("retryable", False)
+            if "wait_hint_s" in wanted:
+                assert caught.value.retry_after == pytest.approx(wanted["wait_hint_s"])
+            return
+        reply = await outcome(model, case)
+    message = reply.message
+    if not expect["content"].startswith("<think>"):
+        assert message.text.strip() == expect["content"].strip()
+        assert bool(message.reasoning) is expect["reasoning"]
+    else:
+        assert "<think>" not in message.text
+        assert message.reasoning
+    assert [(c.name, c.arguments, c.invalid) for c in message.tool_calls] == [
+        (c["name"], c["arguments"], None) for c in expect["tool_calls"]
+    ]
+    assert [c.id for c in message.tool_calls] == [c["id"] or "" for c in expect["tool_calls"]]
+    if expect["finish_reason"]:
+        assert reply.finish_reason == expect["finish_reason"]
+    for name in ("cached_tokens", "reasoning_tokens"):
+        assert getattr(reply.usage, name) == (expect.get(name) or getattr(reply.usage, name))
+    assert reply.usage.estimated is (expect.get("usage_total") is None)
+
+
+async def test_the_request_holds_what_was_asked_for(model_at):
+    tools = ({"type": "function", "function": {"name": "echo", "description": "", "parameters": {}}},)
+    history = [
+        Message.system("s"),
+        Message.user("q", pinned=True),
+        Message("assistant", "", tool_calls=[ToolCall("c1", "echo", {"a": 1}, extra={"sig": "x"})], reasoning="hm"),
+        Message.tool("c1", "half an emoji \ud83d"),
+    ]
+    async with serving(text_answer("ok")) as provider:
+        model = model_at(provider, extra={"temperature": 0})
+        await model.chat(history, tools=tools, tool_choice="auto", response_format={"type": "json_object"})
+    request = provider.requests[0]
+    assert (request["model"], request["temperature"], request["tools"]) == ("demo", 0, list(tools))
+    assert (request["tool_choice"], request["response_format"]) == ("auto", {"type": "json_object"})
+    assert "stream" not in request
+    assert provider.headers[0]["authorization"] == "bearer secret"
+    _system, user, assistant, result = request["messages"]
+    assert user == {"role": "user", "content": "q"}
+    assert assistant["content"] is None
+    assert "reasoning_content" not in assistant
+    assert assistant["tool_calls"] == [
+        {"sig": "x", "id": "c1", "type": "function", "function": {"name": "echo", "arguments": '{"a":1}'}}
+    ]
+    assert result["content"] == "half an emoji ?"
+
+
+async def test_tool_call_data_of_a_provider_goes_back_byte_for_byte(model_at):
+    signature = {"google": {"thought_signature": "AbC+/=="}}
+    call = {"id": "", "function": {"name": "echo", "arguments": "{}"}, "extra_content": signature}
+    async with serving(text_answer(None, tool_calls=[call]), text_answer("done")) as provider:
+        model = model_at(provider)
+        reply = (await model.chat(ASK)).message
+        stored = Message.from_dict(json.loads(json.dumps(reply.to_dict())))
+        await model.chat([*ASK, stored])
+    assert provider.requests[1]["messages"][1]["tool_calls"][0]["extra_content"] == signature
+
+
+@pytest.mark.parametrize("echo", [True, False])
+async def test_reasoning_goes_back_only_to_providers_that_want_it(model_at, echo):
+    """The endpoint answers 400 the first time; the model learns from it."""
+    refusal = answer(400, {"error": {"message": "messages[1].reasoning_content is wrong"}})
+    history = [
+        *ASK,
+        Message("assistant", "", tool_calls=[ToolCall("1", "echo", {})], reasoning="because"),
+        Message.tool("1", "ok"),
+    ]
+    async with serving(refusal, text_answer("ok")) as provider:
+        await model_at(provider, abilities={"echo_reasoning": not echo}).chat(history)
+    sent = [("reasoning_content" in request["messages"][1]) for request in provider.requests]
+    assert sent == [not echo, echo]
+
+
+async def test_refused_stream_options_are_left_out_from_then_on(model_at):
+    refusal = answer(400, {"error": {"message": "unknown field stream_options"}})
+    lines = ['data: {"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}', "", "data: [DONE]", ""]
+    async with serving(refusal, stream_answer(lines)) as provider:
+        chunks = await streamed(model_at(provider))
+    assert ["stream_options" in request for request in provider.requests] == [True, False]
+    assert chunks[-1].usage.estimated
+
+
+async def test_a_plain_bad_request_is_not_sent_again(model_at):
+    async with serving(answer(400, {"error": {"message": "no"}})) as provider:
+        with pytest.raises(BadModelRequest):
+            await model_at(provider).chat(ASK)
+    assert len(provider.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "7"}, 7),
+        ({"retry-after-ms": "250"}, 0.25),
+        ({"Retry-After": format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)}, 3_600),
+        ({"Retry-After": "soon"}, None),
+    ],
+)
+async def test_retry_after_is_read_in_all_forms(model_at, headers, seconds):
+    async with serving(answer(429, {"error": {"message": "slow down"}}, headers)) as provider:
+        with pytest.raises(ModelUnavailable) as caught:
+            await model_at(provider).chat(ASK)
+    assert caught.value.retry_after == (None if seconds is None else pytest.approx(seconds, abs=10))
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "expected"),
+    [
+        (408, {"message": "timeout"}, ModelUnavailable),
+        (429, {"message": "limit of 4000 tokens per minute exceeds the maximum"}, ModelUnavailable),
+        (429, {"message": "You exceeded your current quota", "code": "insufficient_quota"}, ModelRefused),
+        (402, {"message": "pay"}, ModelRefused),
+        (413, {"message": "big"}, ContextOverflow),
+        (422, {"message": "no"}, BadModelRequest),
+        (400, {"message": "filtered", "code": "content_filter"}, ContentFiltered),
+    ],
+)
+async def test_statuses_have_their_class(model_at, status, error, expected):
+    async with serving(answer(status, {"error": error})) as provider:
+        with pytest.raises(expected) as caught:
+            await model_at(provider).chat(ASK)
+    assert type(caught.value) is expected
+
+
+async def test_a_page_of_html_is_no_completion(model_at):
+    page = answer(200, b"<html>Sign in</html>", content_type="text/html")
+    async with serving(page) as provider:
+        for call in (model_at(provider).chat(ASK), streamed(model_at(provider))):
+            with pytest.raises(BadModelRequest, match="Sign in"):
+                await call
+
+
+async def test_a_server_that_is_down_is_unavailable(model_at):
+    async with serving(text_answer("x")) as provider:
+        pass
+    with pytest.raises(ModelUnavailable):
+        await model_at(provider).chat(ASK)
+
+
+CONTENT = ['data: {"choices":[{"delta":{"content":"half"}}]}', ""]
+
+
+@pytest.mark.parametrize("end", ["cut", "close"])
+async def test_a_stream_without_an_end_is_incomplete(model_at, end):
+    async with serving(stream_answer(CONTENT, end=end)) as provider:
+        with pytest.raises(IncompleteStream):
+            await streamed(model_at(provider))
+
+
+async def test_a_stream_that_only_says_done_is_complete(model_at):
+    async with serving(stream_answer([*CONTENT, "data: [DONE]", ""])) as provider:
+        chunks = await streamed(model_at(provider))
+    assert (chunks[-1].message.text, chunks[-1].finish_reason) == ("half", "stop")
+
+
+async def test_cancelling_closes_the_connection_at_once(model_at):
+    async with serving(stream_answer(CONTENT, end="wait")) as provider:
+        stream = model_at(provider).stream_chat(ASK)
+        assert (await anext(stream)).content == "half"
+        reading = asyncio.ensure_future(anext(stream))
+        await asyncio.sleep(0)
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        await asyncio.wait_for(provider.hung_up.wait(), 1)
+
+
+def deltas(*pieces):
+    lines = [f"data: {json.dumps({'choices': [{'delta': {'tool_calls': [piece]}}]})}" for piece in pieces]
+    return stream_answer([*lines, "data: [DONE]"])
+
+
+def piece(call_id=None, name=None, arguments=None, index=None):
+    function = {"name": name, "arguments": arguments}
+    data = {"id": call_id, "index": index, "function": {k: v for k, v in function.items() if v is not None}}
+    return {k: v for k, v in data.items() if v is not None}
+
+
+@pytest.mark.parametrize(
+    ("pieces", "calls"),
+    [
+        ([piece("a", "f", '{"x":1}', 0), piece("b", "f", '{"x":2}', 0)], [("a", {"x": 1}), ("b", {"x": 2})]),
+        ([piece("a", "f", '{"x"'), piece(None, None, ":1}"), piece("b", "g", "{}")], [("a", {"x": 1}), ("b", {})]),
+        ([piece("", "f", '{"x":1}'), piece("", "f", '{"x":2}')], [("", {"x": 1}), ("", {"x": 2})]),
+        ([piece("a", "f", '{"x"', 0), piece("", "f", ":1}", 0)], [("a", {"x": 1})]),
+        (
+            [
+                piece("a", "f", '{"x":', 0),
+                piece("b", "g", '{"y":', 1),
+                piece(None, None, "1}", 0),
+                piece(None, None, "2}", 1),
+            ],
+            [("a", {"x": 1}), ("b", {"y": 2})],
+        ),
+    ],
+)
+async def test_streamed_calls_are_told_apart(model_at, pieces, calls):
+    async with serving(deltas(*pieces)) as provider:
+        message = (await streamed(model_at(provider)))[-1].message
+    assert [(call.id, call.arguments) for call in message.tool_calls] == calls
+
+
+@pytest.mark.parametrize("arguments", ["", "null", "{}", None, {}, '"{}"'])
+async def test_empty_arguments_are_an_empty_object(model_at, arguments):
+    call = {"id": "1", "function": {"name": "f", "arguments": arguments}}
+    async with serving(text_answer(None, tool_calls=[call])) as provider:
+        message = (await model_at(provider).chat(ASK)).message
+    assert message.tool_calls[0] == ToolCall("1", "f", {})
+
+
+@pytest.mark.parametrize("arguments", ['{"a":1,', "[1]", '"text"', "NaN", '{"a": NaN}'])
+async def test_arguments_that_are_no_object_are_kept_as_text(model_at, arguments):
+    call = {"id": "1", "function": {"name": "f", "arguments": arguments}}
+    async with serving(text_answer(None, tool_calls=[call])) as provider:
+        message = (await model_at(provider).chat(ASK)).message
+    assert (message.tool_calls[0].arguments, message.tool_calls[0].invalid) == ({}, arguments)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer_text", "reasoning"),
+    [
+        ("<think>a < b</think>\n\nYes.", "Yes.", "a < b"),
+        ("<think>never closed", "", "never closed"),
+        ("stray</think> end", "stray end", ""),
+        ("The tag <think> starts it.", "The tag <think> starts it.", ""),
+        ("1 < 2", "1 < 2", ""),
+    ],
+)
+async def test_think_blocks_are_reasoning_however_they_are_cut(model_at, text, answer_text, reasoning):
+    for size in (1, 2, 3, 100):
+        parts = [text[i : i + size] for i in range(0, len(text), size)]
+        lines = [f"data: {json.dumps({'choices': [{'delta': {'content': part}}]})}" for part in parts]
+        async with serving(stream_answer([*lines, "data: [DONE]"]), text_answer(text)) as provider:
+            chunks = await streamed(model_at(provider))
+            plain = (await model_at(provider).chat(ASK)).message
+        assert "".join(chunk.content for chunk in chunks) == answer_text
+        assert chunks[-1].message == plain == Message("assistant", answer_text, reasoning=reasoning)
+
+
+async def test_a_whole_run_over_http(model_at, add):
+    call = {"id": "c", "function": {"name": "add", "arguments": '{"a": 2, "b": 3}'}}
+    lines = ['data: {"choices":[{"delta":{"content":"Five."},"finish_reason":"stop"}]}', "", "data: [DONE]", ""]
+    async with serving(text_answer(None, tool_calls=[call]), text_answer("It is 5."), stream_answer(lines)) as provider:
+        agent = ReActAgent(model_at(provider), [add])
+        result = await agent.run("2 + 3?")
+        pieces = [piece async for piece in agent.stream_answer("2 + 3?", result)]
+    assert (result.answer, "".join(pieces), result.delivered) == ("It is 5.", "Five.", "Five.")
+    assert provider.requests[1]["messages"][-1] == {"role": "tool", "content": "5", "tool_call_id": "c"}
