@@ -39,6 +39,10 @@ class Dialect(Protocol):
 
     def read(self, completion: Completion, iteration: int) -> Turn: ...
 
+    def speaks(self, tool_turns: int) -> bool:
+        """Whether text of the next reply is the answer itself, so that it may go out while it comes in."""
+        ...
+
     def results(self, calls: Sequence[ToolCall], observations: Sequence[str]) -> list[Message]:
         """The messages that carry the results back, directly behind the assistant message."""
         ...
@@ -59,6 +63,9 @@ class NativeDialect:
 
     def options(self, tool_turns: int) -> Options:
         return self._options
+
+    def speaks(self, tool_turns: int) -> bool:
+        return not tool_turns
 
     def read(self, completion: Completion, iteration: int) -> Turn:
         message = completion.message
@@ -94,14 +101,16 @@ class NativeDialect:
 class JsonDialect:
     """One JSON object a reply; one tool an iteration; the observation comes back as a user message.
 
-    A small model gets a stricter schema: one alternative for each tool, short reasoning, and after its first
-    observation only the final answer.
+    A small model gets a stricter schema: one alternative for each tool, and short reasoning. After its first good
+    observation it writes the answer as plain text, which its examples show; after a second bad one it may only
+    give the final answer.
     """
 
     json_contract = True
 
     def __init__(self, registry: ToolRegistry, abilities: Mapping[str, bool]) -> None:
         self._small = abilities.get("small", False)
+        self._saw_result = False
         self._format: Options = {}
         self._final_format: Options = {}
         if abilities.get("json_schema"):
@@ -112,11 +121,18 @@ class JsonDialect:
             self._format = self._final_format = {"response_format": {"type": "json_object"}}
 
     def options(self, tool_turns: int) -> Options:
-        return self._final_format if self._small and tool_turns else self._format
+        if self.speaks(tool_turns):
+            return {}
+        return self._final_format if self._small and tool_turns > 1 else self._format
+
+    def speaks(self, tool_turns: int) -> bool:
+        return self._small and self._saw_result
 
     def read(self, completion: Completion, iteration: int) -> Turn:
         message = Message.assistant(completion.message.text)
         text, thoughts = message.text, completion.message.reasoning
+        if self.speaks(iteration):
+            return Turn("final" if text.strip() else "empty", message, text, thoughts)
         reply = extract_json(text)
         if reply is None:
             return Turn("unparseable" if text.strip() else "empty", message, text, thoughts)
@@ -130,6 +146,7 @@ class JsonDialect:
         return Turn("final" if answer.strip() else "empty", message, answer, reasoning)
 
     def results(self, calls: Sequence[ToolCall], observations: Sequence[str]) -> list[Message]:
+        self._saw_result = not observations[0].startswith("Error: ")
         return [Message.user(f"Observation: {text}") for text in observations]
 
 

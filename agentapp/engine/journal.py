@@ -60,7 +60,7 @@ class Journal(Protocol):
 
 
 class MemoryJournal:
-    """A journal in a dict. Pass `records` to a new one to resume."""
+    """A journal in a dict of JSON values. Pass `records` to a new one to resume."""
 
     def __init__(self, records: dict[str, dict[str, Any]] | None = None) -> None:
         self.records: dict[str, dict[str, Any]] = {} if records is None else records
@@ -87,14 +87,18 @@ class MemoryJournal:
                 return record["result"]  # type: ignore[no-any-return]
             if record["effect_class"] == EffectClass.ONCE:
                 raise UnknownOutcome(key)
-        record = {"kind": kind, "effect_class": effect_class, "request": request, "events": list(started)}
+        record = {"kind": kind, "effect_class": effect_class, "request": request, "events": _plain(started)}
         if effect_class is EffectClass.ONCE:
             self.records[key] = record
         result = await effect()
         record["result"] = result
-        record["events"] += finished(result) if finished else ()
+        record["events"] += _plain(finished(result) if finished else ())
         self.records[key] = record
         return result
+
+
+def _plain(events: Iterable[Event]) -> list[dict[str, Any]]:
+    return [{"channel": event.channel, "data": event.data} for event in events]
 
 
 def check_same_call(key: str, kind: CallKind, recorded: dict[str, Any], asked: dict[str, Any]) -> None:

@@ -136,7 +136,7 @@ class Loop:
         messages = [*self.trace, *self._interrupt_messages(texts)]
         validate_pairing(messages)
         writer = AnswerWriter(self.root.emit, self.attempt)
-        streams = self.agent.stream_direct and self.agent._native_mode_active and not self.tool_turns
+        streams = self.agent.stream_direct and self.dialect.speaks(self.tool_turns)
 
         async def attempt() -> Completion:
             if not (streams and self.model.abilities.get("streaming")):

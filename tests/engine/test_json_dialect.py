@@ -1,0 +1,129 @@
+"""The JSON dialect: one object a reply, observations as user messages, bad replies repaired once."""
+
+import json
+
+import pytest
+
+from agentapp.engine import Completion, Message, ReActAgent, ScriptedChatModel, Usage
+
+from .conftest import call_text, final_text
+
+JSON = {"json_mode": True}
+
+
+async def run(replies, tools=(), abilities=JSON, **options):
+    model = ScriptedChatModel(replies, abilities=abilities)
+    return await ReActAgent(model, tools, **options).run("q"), model
+
+
+@pytest.mark.parametrize(
+    ("abilities", "kind"),
+    [({"json_schema": True, "json_mode": True}, "json_schema"), (JSON, "json_object"), ({}, None)],
+)
+async def test_the_reply_format_follows_the_abilities(add, abilities, kind):
+    _, model = await run([final_text("ok")], [add], abilities)
+    sent = model.requests[0]["response_format"]
+    assert (sent and sent["type"]) == kind
+    if kind == "json_schema":
+        assert sent["json_schema"]["schema"]["properties"]["tool_name"]["enum"] == ["add"]
+    system = model.requests[0]["messages"][0].text
+    assert "add: Adds two numbers." in system
+    assert "final_answer" in system
+
+
+async def test_the_observation_is_a_user_message(add):
+    _, model = await run([call_text("add", a=1, b=2), final_text("3")], [add])
+    assert model.requests[1]["messages"][-1] == Message.user("Observation: 3")
+
+
+async def test_an_error_is_an_observation_too(counting):
+    bad = counting("bad", KeyError("x"))
+    _, model = await run([call_text("bad"), final_text("sorry")], [bad.tool])
+    assert model.requests[1]["messages"][-1].text == "Observation: Error: KeyError: 'x'"
+
+
+@pytest.mark.parametrize("arguments", ["", ', "tool_args": null'])
+async def test_missing_arguments_are_an_empty_object(counting, arguments):
+    result, _ = await run(
+        [f'{{"type": "tool_call", "tool_name": "echo"{arguments}}}', final_text("ok")], [counting().tool]
+    )
+    assert (result.steps[0].arguments, result.steps[0].error) == ({}, None)
+
+
+@pytest.mark.parametrize("reply", ['{"answer": "yes"}', '{"type": "done", "answer": "yes"}'])
+async def test_an_object_with_an_answer_is_final_whatever_its_type(reply):
+    result, _ = await run([reply])
+    assert (result.answer, result.stop_reason) == ("yes", "final_answer")
+
+
+async def test_a_call_without_a_type_is_a_call(counting):
+    echo = counting()
+    await run(['{"tool_name": "echo", "tool_args": {}}', final_text("ok")], [echo.tool])
+    assert echo.bodies == 1
+
+
+@pytest.mark.parametrize(("answer", "text"), [({"a": 1}, '{"a": 1}'), ([1, 2], "[1, 2]"), (42, "42"), (False, "false")])
+async def test_an_answer_is_always_text(answer, text):
+    result, _ = await run([final_text(answer)])
+    assert result.answer == text
+
+
+async def test_a_reply_without_an_object_is_asked_for_again():
+    result, model = await run(["Let me think.", final_text("ok")])
+    assert (result.answer, result.iterations) == ("ok", 2)
+    raw, request = model.requests[1]["messages"][-2:]
+    assert (raw.role, raw.text) == ("assistant", "Let me think.")
+    assert "JSON object" in request.text
+
+
+async def test_the_second_reply_without_an_object_is_the_answer():
+    result, _ = await run(["First.", "Just this."])
+    assert (result.answer, result.stop_reason, result.iterations) == ("Just this.", "final_answer", 2)
+    assert "could not be parsed" in result.steps[-1].reasoning
+
+
+async def test_on_the_last_iteration_raw_text_is_the_answer(counting):
+    result, _ = await run([call_text("echo"), "Raw."], [counting().tool], max_iterations=2)
+    assert (result.answer, result.stop_reason) == ("Raw.", "final_answer")
+    assert "could not be parsed" in result.steps[-1].reasoning
+
+
+async def test_two_empty_replies_are_no_answer():
+    result, model = await run(["", " "])
+    assert result.stop_reason == "no_answer"
+    assert result.answer
+    assert all(message.text for message in model.requests[1]["messages"])
+
+
+async def test_invented_observations_are_not_believed(counting):
+    echo = counting()
+    reply = call_text("echo", n=1) + "\nObservation: done\n" + call_text("echo", n=2)
+    result, _ = await run([reply, final_text("ok")], [echo.tool])
+    assert (echo.bodies, result.steps[0].arguments) == (1, {"n": 1})
+
+
+async def test_reasoning_of_the_object_wins_over_the_channel():
+    replies = [
+        Completion(
+            Message("assistant", json.dumps({"answer": "a", "reasoning": said}), reasoning="channel"), "stop", Usage()
+        )
+        for said in ("object", "")
+    ]
+    for reply, expected in zip(replies, ("object", "channel"), strict=True):
+        result, _ = await run([reply])
+        assert result.steps[0].reasoning == expected
+
+
+SMALL = {"small": True, "json_schema": True}
+
+
+async def test_a_small_model_gets_one_tool_step_and_a_strict_schema(add):
+    result, model = await run([call_text("add", a=1, b=2), final_text("3")], [add], SMALL)
+    first, second = (request["response_format"]["json_schema"]["schema"] for request in model.requests)
+    call, final = first["anyOf"]
+    assert call["properties"]["tool_name"]["enum"] == ["add"]
+    assert call["properties"]["reasoning"]["maxLength"] == 100
+    assert call["properties"]["tool_args"]["required"] == ["a", "b"]
+    assert second == final
+    assert second["properties"]["type"]["enum"] == ["final_answer"]
+    assert result.answer == "3"
