@@ -73,7 +73,7 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             self._refuse(action, "bad_request", f"The request could not be read: {error}")
 
     async def send_message(self, action: dict[str, Any]) -> None:
-        conversation = UUID(action["conversation"]) if action.get("conversation") else None
+        conversation = UUID(str(action["conversation"])) if action.get("conversation") else None
         sent = await in_thread(
             services.send_message,
             self.user,
@@ -98,19 +98,19 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await watch.follow(sent.run.id)
 
     async def cancel(self, action: dict[str, Any]) -> None:
-        await in_thread(services.cancel_run, self.user, UUID(action["run"]))
+        await in_thread(services.cancel_run, self.user, UUID(str(action["run"])))
 
     async def retry(self, action: dict[str, Any]) -> None:
-        run = await in_thread(services.retry_run, self.user, UUID(action["run"]))
+        run = await in_thread(services.retry_run, self.user, UUID(str(action["run"])))
         if watch := self._watches.get(run.conversation_id):
             await watch.follow(run.id)
 
     async def watch(self, action: dict[str, Any]) -> None:
         after = {UUID(run): int(seq) for run, seq in (action.get("after") or {}).items()}
-        await self._watch(UUID(action["conversation"]), after)
+        await self._watch(UUID(str(action["conversation"])), after)
 
     async def unwatch(self, action: dict[str, Any]) -> None:
-        if watch := self._watches.pop(UUID(action["conversation"]), None):
+        if watch := self._watches.pop(UUID(str(action["conversation"])), None):
             watch.end()
 
     async def _watch(self, conversation: UUID, after: dict[UUID, int]) -> None:

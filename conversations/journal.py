@@ -52,7 +52,7 @@ class DatabaseJournal:
     def load(cls, run: Run, writer: Writer, log: RunLog) -> "DatabaseJournal":
         """Reads what earlier epochs left (synchronous: call it in a database thread)."""
         records = {call.key: call for call in run.calls.all()}
-        attempt = run.events.filter(channel="answer", data__status="start").count() if records else 0
+        attempt = run.events.filter(channel="answer", data__status="start").count() if run.epoch > 1 else 0
         return cls(run.id, run.epoch, writer, log, records, attempt)
 
     def recorded(self, key: str) -> bool:

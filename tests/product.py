@@ -148,7 +148,7 @@ from django.contrib.sessions.backends.db import SessionStore
 from accounts.models import User
 from accounts.services import create_api_key
 people = []
-for number in range(24):
+for number in range(80):
     staff, password = number < 4, secrets.token_urlsafe(12)
     make = User.objects.create_superuser if staff else User.objects.create_user
     user = make(f"person{number}", f"person{number}@example.org", password)

@@ -1,0 +1,171 @@
+"""The page's socket against the running product: what a client sees that applies messages in order."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+
+from tests.product import Person, Product
+
+
+class Page:
+    """Applies envelopes as a page does: by `seq`, `attempt` and `offset`."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self.socket = socket
+        self.seq: dict[str, int] = {}
+        self.text: dict[str, str] = {}
+        self.attempt: dict[str, int] = {}
+        self.events: list[dict[str, Any]] = []
+
+    def send(self, **action: Any) -> None:
+        self.socket.send(json.dumps(action))
+
+    def until(self, wanted: Any, seconds: float = 20) -> dict[str, Any]:
+        while True:
+            body = json.loads(self.socket.recv(timeout=seconds))
+            self._apply(body)
+            if wanted(body):
+                return body
+
+    def ended(self, run: str) -> dict[str, Any]:
+        return self.until(lambda b: b.get("run") == run and b.get("channel") == "done")
+
+    def _apply(self, body: dict[str, Any]) -> None:
+        run = body.get("run")
+        if body.get("type") == "snapshot":
+            if body["answer"]["attempt"] >= self.attempt.get(run, 0):
+                self.text[run], self.attempt[run] = body["answer"]["text"], body["answer"]["attempt"]
+        elif body.get("seq"):
+            assert body["seq"] == self.seq.get(run, 0) + 1, "seq has a gap or repeats"
+            self.seq[run] = body["seq"]
+            self.events.append(body)
+            if body["channel"] == "answer" and body["data"]["status"] == "start":
+                self.text[run], self.attempt[run] = "", body["data"]["attempt"]
+        elif run and body.get("channel") == "answer":
+            data = body["data"]
+            assert data["offset"] == len(self.text[run]), "a delta is missing"
+            self.text[run] += data["content"]
+
+
+@contextmanager
+def page(product: Product, person: Person) -> Iterator[Page]:
+    headers = {"Cookie": f"sessionid={person.session}"}
+    with connect(f"{product.url.replace('http', 'ws')}/ws/", additional_headers=headers, origin=product.url) as socket:  # type: ignore[arg-type]
+        yield Page(socket)
+
+
+def send(page: Page, content: str, client_id: str = "c1", conversation: str | None = None) -> dict[str, Any]:
+    page.send(type="send", client_id=client_id, content=content, conversation=conversation)
+    return page.until(lambda b: b.get("type") in ("ack", "error"))
+
+
+@pytest.fixture
+def person(product: Product) -> Person:
+    return product.person()
+
+
+def test_steps_and_answer_stream_in_order(product: Product, person: Person) -> None:
+    with page(product, person) as mine:
+        ack = send(mine, "What is 12 * 12?")
+        done = mine.ended(ack["run"])
+    kinds = [(e["channel"], e["data"].get("type") or "", e["data"].get("status") or "") for e in mine.events]
+    assert kinds == [
+        ("run", "", "running"),
+        ("step", "thinking", "start"),
+        ("step", "thinking", "done"),
+        ("step", "iteration", "start"),
+        ("step", "iteration", "done"),
+        ("step", "thinking", "start"),
+        ("step", "thinking", "done"),
+        ("step", "answer", "start"),
+        ("answer", "", "start"),
+        ("answer", "", "done"),
+        ("done", "", "completed"),
+    ]
+    assert mine.text[ack["run"]] == done["data"]["answer"] != ""
+
+
+def test_whoever_comes_in_the_middle_sees_the_same(product: Product, person: Person) -> None:
+    product.model.token_delay = 0.005
+    with page(product, person) as first, page(product, person) as second:
+        ack = send(first, "Tell a long story")
+        first.until(lambda b: len(first.text.get(ack["run"], "")) > 500)
+        second.send(type="watch", conversation=ack["conversation"])
+        done = second.ended(ack["run"])
+        first.ended(ack["run"])
+    assert second.text == first.text == {ack["run"]: done["data"]["answer"]}
+    assert second.events == first.events
+
+
+def test_the_same_client_id_makes_one_message(product: Product, person: Person) -> None:
+    with page(product, person) as mine:
+        first = send(mine, "Once")
+        mine.ended(first["run"])
+        again = send(mine, "Once")
+    assert (again["message"], again["run"]) == (first["message"], first["run"])
+    count = product.sql("SELECT count(*) FROM conversations_message WHERE conversation_id = %s", first["conversation"])
+    assert count == [(2,)]
+
+
+def test_a_message_sent_meanwhile_becomes_the_next_turn(product: Product, person: Person) -> None:
+    product.model.token_delay = 0.005
+    with page(product, person) as mine:
+        first = send(mine, "Tell a long story")
+        second = send(mine, "And hello", "c2", first["conversation"])
+        assert second["injected"]
+        mine.ended(first["run"])
+        done = mine.until(lambda b: b.get("channel") == "done")
+    assert done["run"] != first["run"]
+    assert done["data"]["answer"] == "Hello! You wrote: And hello"
+
+
+def test_strangers_are_refused(product: Product, person: Person) -> None:
+    with page(product, person) as mine, page(product, product.person()) as foreign:
+        ack = send(mine, "Hello")
+        mine.ended(ack["run"])
+        for action in (
+            {"type": "watch", "conversation": ack["conversation"]},
+            {"type": "send", "content": "x", "conversation": ack["conversation"]},
+            {"type": "cancel", "run": ack["run"]},
+            {"type": "retry", "run": ack["run"]},
+        ):
+            foreign.send(**action)
+            assert foreign.until(lambda b: True)["code"] == "not_found"
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"type": "nonsense"}', '{"type": "watch", "conversation": 7}', "null"])
+def test_nonsense_gets_an_error_and_the_socket_lives(product: Product, person: Person, text: str) -> None:
+    with page(product, person) as mine:
+        mine.socket.send(text)
+        assert mine.until(lambda b: True)["code"] == "bad_request"
+        assert send(mine, "Still there?")["type"] == "ack"
+
+
+@pytest.mark.parametrize("headers", [{}, {"Cookie": "sessionid=nonsense"}, {"Authorization": "Bearer aa_nonsense"}])
+def test_without_sign_in_the_socket_closes(product: Product, headers: dict[str, str]) -> None:
+    with (
+        connect(f"{product.url.replace('http', 'ws')}/ws/", additional_headers=headers, origin=product.url) as socket,  # type: ignore[arg-type]
+        pytest.raises(ConnectionClosed) as closed,
+    ):
+        socket.recv(timeout=10)
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 4401
+
+
+def test_a_foreign_page_cannot_use_the_session(product: Product, person: Person) -> None:
+    headers = {"Cookie": f"sessionid={person.session}"}
+    with (
+        connect(f"{product.url.replace('http', 'ws')}/ws/", additional_headers=headers, origin="http://evil.example") as socket,  # type: ignore[arg-type]
+        pytest.raises(ConnectionClosed),
+    ):
+        socket.recv(timeout=10)
+
+
+def test_an_api_key_opens_the_socket(product: Product, person: Person) -> None:
+    with connect(f"{product.url.replace('http', 'ws')}/ws/", additional_headers=person.bearer) as socket:
+        assert send(Page(socket), "Hello")["type"] == "ack"
