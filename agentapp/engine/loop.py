@@ -89,7 +89,8 @@ class Loop:
 
     async def _now(self) -> datetime | None:
         clock = self.agent.clock
-        if clock is None:
+        # Behind the system message a small model has its examples: the date would spoil the cache of all of them.
+        if clock is None or self.model.abilities.get("small"):
             return None
 
         async def effect() -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The JSON dialect: one object a reply, observations as user messages, bad replies repaired once."""
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
@@ -117,13 +118,37 @@ async def test_reasoning_of_the_object_wins_over_the_channel():
 SMALL = {"small": True, "json_schema": True}
 
 
-async def test_a_small_model_gets_one_tool_step_and_a_strict_schema(add):
-    result, model = await run([call_text("add", a=1, b=2), final_text("3")], [add], SMALL)
-    first, second = (request["response_format"]["json_schema"]["schema"] for request in model.requests)
-    call, final = first["anyOf"]
+async def test_a_small_model_gets_a_strict_schema_and_answers_in_plain_text_after_its_tool(add):
+    result, model = await run([call_text("add", a=1, b=2), "It is 3."], [add], SMALL)
+    call, final = model.requests[0]["response_format"]["json_schema"]["schema"]["anyOf"]
     assert call["properties"]["tool_name"]["enum"] == ["add"]
     assert call["properties"]["reasoning"]["maxLength"] == 100
     assert call["properties"]["tool_args"]["required"] == ["a", "b"]
-    assert second == final
-    assert second["properties"]["type"]["enum"] == ["final_answer"]
-    assert result.answer == "3"
+    assert final["properties"]["type"]["enum"] == ["final_answer"]
+    assert model.requests[1]["response_format"] is None
+    assert (result.answer, result.stop_reason, result.iterations) == ("It is 3.", "final_answer", 2)
+
+
+async def test_a_small_model_may_repair_one_call_and_then_only_answer(add):
+    wrong, right = call_text("add", a="one", b=2), call_text("add", a=1, b=2)
+    result, model = await run([wrong, right, "It is 3."], [add], SMALL)
+    assert "anyOf" in model.requests[1]["response_format"]["json_schema"]["schema"]
+    assert result.answer == "It is 3."
+    result, model = await run([wrong, wrong, final_text("I cannot add these.")], [add], SMALL)
+    last = model.requests[2]["response_format"]["json_schema"]["schema"]
+    assert last["properties"]["type"]["enum"] == ["final_answer"]
+    assert result.answer == "I cannot add these."
+
+
+async def test_a_small_model_streams_the_answer_that_follows_its_tool(add):
+    seen = []
+    model = ScriptedChatModel([call_text("add", a=1, b=2), "It is 3."], abilities={**SMALL, "streaming": True})
+    result = await ReActAgent(model, [add], stream_direct=True, emit=seen.append).run("1 + 2?")
+    assert [request["stream"] for request in model.requests] == [False, True]
+    assert (result.answer, result.streamed) == ("It is 3.", True)
+    assert "".join(event.data.get("content", "") for event in seen if event.channel == "answer") == "It is 3."
+
+
+async def test_a_small_model_is_not_told_the_time_so_that_its_examples_stay_cached(add):
+    _, model = await run([final_text("ok")], [add], SMALL, clock=lambda: datetime(2026, 1, 31, tzinfo=UTC))
+    assert "2026" not in model.requests[0]["messages"][0].text
