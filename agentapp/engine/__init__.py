@@ -16,6 +16,7 @@ Nothing here imports a web framework, and importing it loads no provider's clien
 """
 
 from .attempts import RetryPolicy
+from .context import Compaction, ContextGuard, micro_compact
 from .errors import (
     BadModelRequest,
     ContentFiltered,
@@ -58,8 +59,10 @@ __all__ = [
     "CallKind",
     "ChatModel",
     "Chunk",
+    "Compaction",
     "Completion",
     "ContentFiltered",
+    "ContextGuard",
     "ContextOverflow",
     "Deny",
     "EffectClass",
@@ -97,6 +100,7 @@ __all__ = [
     "estimate_tokens",
     "extract_json",
     "merge_adjacent",
+    "micro_compact",
     "repair_history",
     "tool",
     "validate_pairing",

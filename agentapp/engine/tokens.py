@@ -1,9 +1,11 @@
-"""How large a context is: an estimate that needs no tokenizer."""
+"""Estimates of how many tokens something takes, without a tokenizer."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
+from typing import Any
+
+import orjson
 
 from .messages import Message
 from .models import ChatModel
@@ -13,39 +15,34 @@ IMAGE_TOKENS = 765
 LEAST_BUDGET = 4_000
 
 
-def estimate_text(text: str) -> int:
-    """ASCII characters by four, all others by one and a half; at least 1 for any text."""
+def text_tokens(text: str) -> int:
+    """A quarter of a token for an ASCII character, two thirds for any other."""
     if not text:
         return 0
-    ascii_chars = len(text) if text.isascii() else sum(character.isascii() for character in text)
-    return max(1, round(ascii_chars / 4 + (len(text) - ascii_chars) / 1.5))
+    ascii_only = len(text) if text.isascii() else len(text.encode("ascii", "ignore"))
+    return max(1, int(ascii_only / 4 + (len(text) - ascii_only) / 1.5))
 
 
-def estimate_tokens(messages: Iterable[Message]) -> int:
-    """Tokens of a message list, each message counted once however often it is asked about."""
-    return sum(_estimate(message) for message in messages)
+def json_tokens(value: Any) -> int:
+    return text_tokens(orjson.dumps(value, default=str).decode()) if value else 0
+
+
+def estimate_tokens(messages: Iterable[Message], tools: Iterable[dict[str, Any]] = ()) -> int:
+    """What a request with these messages and tool definitions takes, roughly."""
+    return sum(map(_message_tokens, messages)) + sum(map(json_tokens, tools))
+
+
+def _message_tokens(message: Message) -> int:
+    known: int | None = message.cache.get("tokens")
+    if known is None:
+        parts = message.content if isinstance(message.content, list) else ()
+        known = MESSAGE_TOKENS + text_tokens(message.text)
+        known += IMAGE_TOKENS * sum(part.get("type") != "text" for part in parts)
+        known += sum(text_tokens(call.name) + json_tokens(call.arguments) for call in message.tool_calls)
+        message.cache["tokens"] = known
+    return known
 
 
 def budget_for(model: ChatModel) -> int:
-    """What a request may hold, in tokens: the context without the reserve for the reply, at least 4,000."""
+    """How much of the model's context a request may fill."""
     return max(LEAST_BUDGET, model.context_size - model.max_output_tokens)
-
-
-def _estimate(message: Message) -> int:
-    known: int | None = message.cache.get("tokens")
-    if known is None:
-        parts = [message.content] if isinstance(message.content, str) else message.content
-        known = MESSAGE_TOKENS + sum(
-            estimate_text(part)
-            if isinstance(part, str)
-            else IMAGE_TOKENS
-            if part.get("type") == "image_url"
-            else estimate_text(str(part.get("text", "")))
-            for part in parts
-        )
-        known += sum(
-            estimate_text(call.name) + estimate_text(json.dumps(call.arguments, ensure_ascii=False, default=str))
-            for call in message.tool_calls
-        )
-        message.cache["tokens"] = known
-    return known
