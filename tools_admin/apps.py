@@ -1,6 +1,7 @@
 from typing import Any
 
 from django.apps import AppConfig
+from django.apps import apps as registry
 from django.db.models.signals import post_migrate
 
 
@@ -12,8 +13,8 @@ class ToolsAdminConfig(AppConfig):
         post_migrate.connect(_seed, sender=self)
 
 
-def _seed(apps: Any, **_: Any) -> None:
-    """Fills the tables that this migration left behind; when it went backwards there are none."""
+def _seed(apps: Any = registry, **_: Any) -> None:
+    """Fills the tables that a migration (or `flush`, which names no `apps`) left behind, if it left any."""
     try:
         apps.get_model("tools_admin", "Agent")
     except LookupError:

@@ -1,5 +1,6 @@
 """What administrators type into structured fields, checked before it reaches a run."""
 
+import json
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -53,6 +54,12 @@ def validate_endpoint(value: str) -> None:
 
 
 def _check(adapter: TypeAdapter[Any], value: Any, wanted: str) -> None:
+    try:
+        # The database stores neither NaN nor NUL characters nor halves of surrogate pairs.
+        if b"\\u0000" in json.dumps(value, allow_nan=False, ensure_ascii=False).encode().replace(b"\\\\", b""):
+            raise ValidationError("A text in it holds a NUL character.")
+    except ValueError:
+        raise ValidationError("It holds a number or a character that cannot be stored.") from None
     try:
         adapter.validate_python(value)
     except Invalid as error:

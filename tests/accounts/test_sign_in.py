@@ -1,0 +1,106 @@
+import re
+import secrets
+
+import pytest
+from django.core import mail
+from django.db import IntegrityError, transaction
+from django.urls import reverse
+
+from accounts.models import User
+from tests.accounts.conftest import PASSWORD
+
+LOGIN = "/account/login/"
+
+
+def sign_in(browser, login="grace", password=PASSWORD, query=""):
+    return browser.post(LOGIN + query, {"login": login, "password": password})
+
+
+def is_signed_in(browser) -> bool:
+    return "_auth_user_id" in browser.session
+
+
+@pytest.mark.parametrize("login", ["grace", "GRACE", "grace@example.org", "Grace@Example.org"])
+def test_by_name_or_address_in_any_case(browser, grace, login):
+    assert sign_in(browser, login).status_code == 302
+    assert is_signed_in(browser)
+
+
+def test_unknown_name_and_wrong_password_read_the_same(browser, grace):
+    unknown, wrong = sign_in(browser, "nobody"), sign_in(browser, "grace", "wrong password")
+    assert wrong.context["form"].non_field_errors()
+    assert unknown.context["form"].non_field_errors() == wrong.context["form"].non_field_errors()
+    assert not is_signed_in(browser)
+
+
+def test_sign_up_is_closed(browser, db):
+    answers = {"username": "eve", "email": "eve@example.org", "password1": PASSWORD, "password2": PASSWORD}
+    browser.post(reverse("account_signup"), answers)
+    assert not User.objects.exists()
+
+
+def test_a_disabled_user_is_out_with_the_next_request(browser, ada):
+    sign_in(browser, "ada")
+    assert browser.get("/admin/").status_code == 200
+    User.objects.update(is_active=False)
+    answer = browser.get("/admin/")
+    assert answer.status_code == 302
+    assert "login" in answer["Location"]
+
+
+def test_a_disabled_user_cannot_sign_in(browser, grace):
+    User.objects.update(is_active=False)
+    sign_in(browser)
+    assert not is_signed_in(browser)
+
+
+def test_guessing_is_limited(browser, django_user_model, db):
+    name = f"user{secrets.token_hex(4)}"  # the limit is counted by name, too, and outlives the test
+    django_user_model.objects.create_user(name, password=PASSWORD)
+    for _ in range(5):
+        sign_in(browser, name, "wrong password")
+    sign_in(browser, name)
+    assert not is_signed_in(browser), "the right password comes too late"
+
+
+def test_one_does_not_leave_the_site_by_signing_in(browser, grace):
+    answer = sign_in(browser, query="?next=https://evil.example/")
+    assert answer["Location"] == "/"
+
+
+def test_the_admin_uses_the_same_sign_in(browser, db):
+    answer = browser.get("/admin/login/?next=/admin/")
+    assert answer.status_code == 302
+    assert answer["Location"].startswith(LOGIN)
+
+
+def test_people_without_rights_do_not_enter_the_admin(browser, grace):
+    sign_in(browser)
+    assert browser.get("/admin/", follow=True).status_code == 403
+
+
+def test_a_forgotten_password_is_reset_by_mail(browser, grace):
+    browser.post(reverse("account_reset_password"), {"email": "grace@example.org"})
+    link = re.search(r"https?://[^/]+(/account/password/reset/key/\S+)", mail.outbox[0].body)
+    assert link
+    form = browser.get(link[1], follow=True)
+    browser.post(form.request["PATH_INFO"], {"password1": "a brand new one", "password2": "a brand new one"})
+    grace.refresh_from_db()
+    assert grace.check_password("a brand new one")
+
+
+def test_a_reset_for_an_unknown_address_looks_the_same(browser, grace):
+    known = browser.post(reverse("account_reset_password"), {"email": "grace@example.org"})
+    unknown = browser.post(reverse("account_reset_password"), {"email": "nobody@example.org"})
+    assert (known.status_code, known["Location"]) == (unknown.status_code, unknown["Location"])
+
+
+@pytest.mark.parametrize("same", [{"username": "Grace"}, {"username": "other", "email": "GRACE@example.org"}])
+def test_a_name_and_an_address_mean_one_person(grace, same):
+    with pytest.raises(IntegrityError), transaction.atomic():
+        User.objects.create_user(**same)
+
+
+def test_accounts_without_an_address_do_not_collide(db):
+    User.objects.create_user("one")
+    User.objects.create_user("two")
