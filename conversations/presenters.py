@@ -120,7 +120,9 @@ def tokens(usage: dict[str, Any]) -> int:
 
 
 def duration(seconds: float) -> str:
-    """`0.3 s`, `4.2 s`, `75 s`, `12 min`."""
+    """`12 ms`, `4.2 s`, `75 s`, `12 min`."""
+    if seconds < 0.1:
+        return f"{seconds * 1000:.0f} ms"
     if seconds < 100:
         return f"{seconds:.1f} s" if seconds < 60 else f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min"

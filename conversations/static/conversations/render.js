@@ -26,9 +26,12 @@ const marked = new Marked({
 /** @param {string} text */
 const escape = (text) => text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
 
+const PLAIN_ATTRIBUTES = ["align", "checked", "class", "disabled", "start", "title", "type"];
+
 const SANITISER = {
   ALLOWED_TAGS: "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr input li ol p pre strong table tbody td th thead tr ul".split(" "),
-  ALLOWED_ATTR: ["align", "checked", "class", "disabled", "href", "start", "title", "type"],
+  ALLOWED_ATTR: [...PLAIN_ATTRIBUTES, "href"],
+  ADD_URI_SAFE_ATTR: PLAIN_ATTRIBUTES,
   ALLOWED_URI_REGEXP: /^(?:https?:|mailto:)/i,
   RETURN_DOM_FRAGMENT: true,
 };

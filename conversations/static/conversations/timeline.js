@@ -60,7 +60,7 @@ export class Timeline {
   /** @param {Run} run */
   #working(run) {
     const open = run.steps.findLast((s) => s.state === "running");
-    const words = run.status === "queued" ? gettext("Starting") : open ? format(gettext("Using %(tool)s"), { tool: open.tool }) : phaseWords(run);
+    const words = run.status === "queued" ? (run.reason ? gettext("Waiting for the model") : gettext("Starting")) : open ? format(gettext("Using %(tool)s"), { tool: open.tool }) : phaseWords(run);
     return `${words} · ${duration(seconds(run.started))}`;
   }
 
@@ -82,7 +82,7 @@ export class Timeline {
 }
 
 /** @param {number} since */
-const seconds = (since) => Math.max(0, (Date.now() - since) / 1000);
+const seconds = (since) => Math.max(0.1, (Date.now() - since) / 1000);
 
 /** @param {Run} run */
 function phaseWords(run) {

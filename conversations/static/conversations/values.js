@@ -24,11 +24,15 @@ export function gist(args) {
   return Object.values(args).map((v) => (typeof v === "string" ? v : JSON.stringify(v))).join(", ").replace(/\s+/g, " ").slice(0, 160);
 }
 
-/** @param {string} text */
+/** JSON, or rows of a table with " | " between the cells; other text stays text. @param {string} text */
 function parse(text) {
   const start = text.trimStart()[0];
-  if (start !== "{" && start !== "[") return text;
-  try { return JSON.parse(text); } catch { return text; }
+  if (start === "{" || start === "[") {
+    try { return JSON.parse(text); } catch { return text; }
+  }
+  const [columns, ...rows] = text.trim().split("\n").map((line) => line.split(" | "));
+  const even = columns.length > 1 && rows.length > 0 && rows.every((row) => row.length === columns.length);
+  return even ? { columns, rows } : text;
 }
 
 /** @param {any} value */
@@ -56,7 +60,7 @@ function table(value) {
 }
 
 /** @param {any} value */
-const cell = (value) => h("td", { class: typeof value === "number" ? "number" : "" }, text(value));
+const cell = (value) => h("td", { class: value !== "" && !Number.isNaN(Number(value)) ? "number" : "" }, text(value));
 
 /** @param {any} object */
 const named = (object) =>

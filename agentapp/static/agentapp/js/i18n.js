@@ -24,6 +24,7 @@ export const plural = (one, many, count) =>
 
 /** @param {number} seconds */
 export function duration(seconds) {
+  if (seconds < 0.1) return `${Math.round(seconds * 1000)} ms`;
   if (seconds >= 100) return `${Math.round(seconds / 60)} min`;
   const digits = seconds < 60 ? 1 : 0;
   return `${seconds.toLocaleString(locale, { minimumFractionDigits: digits, maximumFractionDigits: digits })} s`;
