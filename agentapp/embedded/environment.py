@@ -23,7 +23,7 @@ _HEADER = "# Generated: secrets of this installation. Keep it private; the real 
 
 @dataclass(frozen=True)
 class Environment:
-    """What `ensure` decided. `values` is `var/env` with the real environment on top."""
+    """What `ensure` decided. `values` are those of `var/env`: the embedded parts listen to nothing else."""
 
     var: Path
     values: Mapping[str, str]
@@ -73,8 +73,7 @@ def ensure(var: Path, environ: Mapping[str, str] = os.environ, database_root: Pa
             _generate(values, "DEMO_MODEL_URL", _free_address)
         if values != kept:
             _write(var / "env", values)
-    merged = {name: environ.get(name) or value for name, value in values.items()}
-    return Environment(var, merged, sockets, postgres_home, valkey, demo_model)
+    return Environment(var, values, sockets, postgres_home, valkey, demo_model)
 
 
 def read(var: Path) -> dict[str, str]:

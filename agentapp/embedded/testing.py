@@ -31,7 +31,8 @@ def services(var: Path | None = None) -> Iterator[dict[str, str]]:
             (valkey.prepare(environment), valkey.ready),
         ):
             stack.enter_context(_running(part, ready, environment, logs))
-        yield {**environment.values, "VAR_DIR": str(folder), "DEMO_MODEL": "none"}
+        wanted = ("SECRET_KEY", "ENCRYPTION_KEYS", "DATABASE_URL", "REDIS_URL")
+        yield {**{name: environment.values[name] for name in wanted}, "VAR_DIR": str(folder), "DEMO_MODEL": "none"}
 
 
 @contextlib.contextmanager

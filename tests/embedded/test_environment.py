@@ -108,3 +108,8 @@ def test_the_demo_model_moves_when_its_port_is_taken(var, monkeypatch):
         moved = move_demo_model(environment)
     assert moved.values["DEMO_MODEL_URL"] != environment.values["DEMO_MODEL_URL"]
     assert read(var)["DEMO_MODEL_URL"] == moved.values["DEMO_MODEL_URL"]
+
+
+def test_a_password_in_the_environment_is_not_taken_for_the_embedded_database(var):
+    secret = ensure(var, {}).values["POSTGRES_PASSWORD"]
+    assert ensure(var, {"POSTGRES_PASSWORD": "of another program"}).values["POSTGRES_PASSWORD"] == secret
