@@ -59,7 +59,8 @@ class RecordAdmin(ModelAdmin):  # type: ignore[misc]
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
         """Only the filters on the page: `?answer__contains=…` would read content without a trace."""
         fields = [entry if isinstance(entry, str) else entry[0] for entry in self.list_filter]
-        return any(lookup == field or lookup.startswith((f"{field}__exact", f"{field}__id__exact")) for field in fields)
+        endings = ("__exact", "__id__exact", "__isnull", "_from", "_to")
+        return lookup in {f"{field}{ending}" for field in fields for ending in endings}
 
     def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
         row = self.get_object(request, unquote(object_id)) if self.has_view_permission(request) else None

@@ -13,12 +13,17 @@ from tools_admin.models import Agent, LanguageModel, Provider
 
 
 class ReadableJSONField(forms.JSONField):
-    """JSON on several lines, umlauts as umlauts."""
+    """JSON on several lines, umlauts as umlauts. What is empty becomes the model field's own kind of empty."""
+
+    def clean(self, value: Any) -> Any:
+        cleaned = super().clean(value)
+        return self.initial() if cleaned in self.empty_values and callable(self.initial) else cleaned
 
     def prepare_value(self, value: Any) -> Any:
         if isinstance(value, InvalidJSONInput):
             return value
-        return json.dumps(value, indent=2, ensure_ascii=False, cls=self.encoder)
+        text = json.dumps(value, indent=2, ensure_ascii=False, cls=self.encoder)
+        return text.encode(errors="backslashreplace").decode()  # halves of surrogate pairs fit in no page
 
 
 class DefaultForm(forms.ModelForm):  # type: ignore[type-arg]
