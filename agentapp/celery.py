@@ -17,7 +17,8 @@ app = Celery("agentapp")
 app.conf.update(
     broker_url=settings.CELERY_BROKER_URL,
     broker_connection_retry_on_startup=True,
-    broker_transport_options={"socket_connect_timeout": 1, "socket_timeout": 5},
+    # A sender waits for a missing broker for a moment only: its run is queued already.
+    broker_transport_options={"socket_connect_timeout": 1, "socket_timeout": 5, "max_retries": 1, "interval_start": 0.1},
     task_acks_late=False,
     task_ignore_result=True,
     task_serializer="json",
@@ -25,7 +26,6 @@ app.conf.update(
     worker_prefetch_multiplier=1,
     worker_hijack_root_logger=False,
     timezone="UTC",
-    beat_scheduler="celery.beat:Scheduler",
     beat_schedule={
         "sweep": {
             "task": "conversations.tasks.sweep",
@@ -45,7 +45,7 @@ class BeatThread(bootsteps.StartStopStep):
         self._beat: Any = None
 
     def start(self, parent: Any) -> None:
-        self._beat = EmbeddedService(app, thread=True)
+        self._beat = EmbeddedService(app, thread=True, scheduler_cls="celery.beat:Scheduler")
         self._beat.daemon = True
         self._beat.start()
 

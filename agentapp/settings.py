@@ -87,7 +87,12 @@ def database(url: str) -> dict[str, Any]:
         "PORT": options.pop("port", "") or (str(parts.port) if parts.port else ""),
         "CONN_MAX_AGE": 0,
         "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": {"pool": {"min_size": 1, "max_size": 10, "timeout": 3}, "connect_timeout": 3, **options},
+        # Patience of 1 s: after an outage the next caller opens a connection, instead of waiting for a back-off.
+        "OPTIONS": {
+            "pool": {"min_size": 1, "max_size": 10, "timeout": 3, "reconnect_timeout": 1},
+            "connect_timeout": 3,
+            **options,
+        },
     }
 
 

@@ -6,6 +6,7 @@ from PostgreSQL and the text of an unfinished answer arrives with `done`.
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -22,6 +23,8 @@ from conversations.writer import Record
 log = logging.getLogger(__name__)
 
 COALESCE_SECONDS = 0.04
+RETRY_SECONDS = 0.25
+CLOSING_SECONDS = 2.0
 ACTIVE_TTL_SECONDS = 24 * 3600
 ENDED_TTL_SECONDS = 300
 WORKERS_KEY = "workers"  # a sorted set: worker → when it was last seen, for /readyz
@@ -97,6 +100,7 @@ class RunLog:
             asyncio.Queue()
         )
         self._urgent = asyncio.Event()
+        self._closing_since = 0.0
         self._task = asyncio.create_task(self._work(), name=f"log of run {run}")
 
     def events(self, future: "asyncio.Future[dict[str, int]]", record: Record) -> None:
@@ -109,6 +113,7 @@ class RunLog:
 
     async def close(self) -> None:
         """Appends what is left and stops."""
+        self._closing_since = self._closing_since or time.monotonic()
         self._urgent.set()
         await self._queue.join()
         self._task.cancel()
@@ -121,16 +126,15 @@ class RunLog:
             while not self._queue.empty():
                 items.append(self._queue.get_nowait())
             try:
-                await self._write(items)
-            except (redis.RedisError, OSError) as error:
-                log.warning("The live channel does not answer (%s); the run goes on.", error)
+                await self._append_until_done(await self._arguments(items))
             finally:
                 for _ in items:
                     self._queue.task_done()
             if len(items[-1]) == 3:  # answer text: gather what comes in the next moment, unless an event comes
                 await _wait_for(self._urgent, COALESCE_SECONDS)
 
-    async def _write(self, items: list[Any]) -> None:
+    async def _arguments(self, items: list[Any]) -> list[Any]:
+        """What the script takes: everything committed, in order, neighbouring deltas as one."""
         arguments: list[Any] = [self._epoch, ACTIVE_TTL_SECONDS]
         text, offset, attempt = "", 0, 0
 
@@ -160,8 +164,19 @@ class RunLog:
                     seq = numbers[event.key]
                     arguments += [seq, envelope(self._run, seq, event.channel, event.data, record.at)]
         flush()
-        if len(arguments) > 2:
-            await self._append(keys=[run_key(self._run), f"{run_key(self._run)}:epoch"], args=arguments)
+        return arguments
+
+    async def _append_until_done(self, arguments: list[Any]) -> None:
+        """Waits for the live channel; once the run has ended, not for long: readers turn to PostgreSQL."""
+        while len(arguments) > 2:
+            try:
+                await self._append(keys=[run_key(self._run), f"{run_key(self._run)}:epoch"], args=arguments)
+                return
+            except (redis.RedisError, OSError) as error:
+                if self._closing_since and time.monotonic() > self._closing_since + CLOSING_SECONDS:
+                    return
+                log.warning("The live channel does not answer (%s); the run goes on.", error)
+                await asyncio.sleep(RETRY_SECONDS)
 
 
 async def _wait_for(event: asyncio.Event, seconds: float) -> None:

@@ -144,14 +144,15 @@ class Person:
 MAKE_PEOPLE = """
 import json, secrets
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.auth.hashers import make_password
 from django.contrib.sessions.backends.db import SessionStore
 from accounts.models import User
 from accounts.services import create_api_key
-people = []
+people, password = [], secrets.token_urlsafe(12)
+hashed = make_password(password)
 for number in range(80):
-    staff, password = number < 4, secrets.token_urlsafe(12)
-    make = User.objects.create_superuser if staff else User.objects.create_user
-    user = make(f"person{number}", f"person{number}@example.org", password)
+    staff, name = number < 8, f"person{number}"
+    user = User.objects.create(username=name, email=f"{name}@example.org", password=hashed, is_staff=staff, is_superuser=staff)
     session = SessionStore()
     session.update({
         SESSION_KEY: str(user.pk),

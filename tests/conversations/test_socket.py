@@ -48,8 +48,8 @@ class Page:
                 self.text[run], self.attempt[run] = "", body["data"]["attempt"]
         elif run and body.get("channel") == "answer":
             data = body["data"]
-            assert data["offset"] == len(self.text[run]), "a delta is missing"
-            self.text[run] += data["content"]
+            assert data["offset"] <= len(self.text[run]), "a delta is missing"
+            self.text[run] = self.text[run][: data["offset"]] + data["content"]
 
 
 @contextmanager
