@@ -46,12 +46,17 @@ from .openai_model import OpenAIChatModel
 from .react import ReActAgent
 from .results import AgentResult, StepResult
 from .scripted_model import ScriptedChatModel
+from .selection import TOOL_SELECTION_MAX, TOOL_SELECTION_THRESHOLD, select_tools
+from .structured import UNSET, StructuredCallResult, structured_llm_call
 from .tokens import budget_for, estimate_tokens
 from .tool_batch import Allow, Deny, current_call_key
 from .tool_function import tool
 from .tools import Artifact, Tool, ToolRegistry, ToolResult
 
 __all__ = [
+    "TOOL_SELECTION_MAX",
+    "TOOL_SELECTION_THRESHOLD",
+    "UNSET",
     "AgentResult",
     "Allow",
     "Artifact",
@@ -88,6 +93,7 @@ __all__ = [
     "ScriptExhausted",
     "ScriptedChatModel",
     "StepResult",
+    "StructuredCallResult",
     "StructuredOutputError",
     "Tool",
     "ToolCall",
@@ -102,6 +108,8 @@ __all__ = [
     "merge_adjacent",
     "micro_compact",
     "repair_history",
+    "select_tools",
+    "structured_llm_call",
     "tool",
     "validate_pairing",
 ]

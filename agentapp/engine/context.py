@@ -6,12 +6,12 @@ The guard works on what is sent, never on the trace: the originals stay in the r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from .errors import ModelError
 from .interrupts import MARKER
 from .journal import Journal
-from .messages import Message
+from .messages import Message, Usage
 from .models import ChatModel
 from .scope import journaled
 from .summary import SUMMARY_HEAD, read_summary, summary_request
@@ -27,6 +27,7 @@ class Compaction:
     original_messages: int
     kept_messages: int
     method: str  # "summary" or "truncation"
+    usage: Usage = field(default_factory=Usage)
 
 
 class ContextGuard:
@@ -67,11 +68,11 @@ class ContextGuard:
         if estimate_tokens(cut) <= budget:
             return cut, None
         parts = _Parts.of(cut, budget, self.keep_recent)
-        summary = await self._summarise(parts.old, hint, journal, scope)
+        summary, usage = await self._summarise(parts.old, hint, journal, scope)
         kept, method = parts.with_summary(summary), "summary"
         if summary is None or estimate_tokens(kept) > budget:
             kept, method = parts.truncated(budget, summary), "truncation" if summary is None else "summary"
-        return kept, Compaction(len(messages), len(kept), method)
+        return kept, Compaction(len(messages), len(kept), method, usage)
 
     def _cut(self, message: Message) -> Message:
         if message.role == "system" or not isinstance(message.content, str):
@@ -82,16 +83,16 @@ class ContextGuard:
 
     async def _summarise(
         self, old: Sequence[Message], hint: str, journal: Journal | None, scope: str
-    ) -> Message | None:
+    ) -> tuple[Message | None, Usage]:
         if self.compact_model is None or not old:
-            return None
+            return None, Usage()
         model = journaled(self.compact_model, journal, scope, "compaction")
         try:
             reply = await model.chat(summary_request(old, hint, self.prompt, model))
         except ModelError:
-            return None
+            return None, model.usage
         text = read_summary(reply.message.text)
-        return Message.user(f"{SUMMARY_HEAD}\n{text}") if text else None
+        return (Message.user(f"{SUMMARY_HEAD}\n{text}") if text else None), model.usage
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,10 @@ class Turn:
 class Dialect(Protocol):
     json_contract: bool
 
+    def offer(self, registry: ToolRegistry) -> None:
+        """From now on these are the tools."""
+        ...
+
     def options(self, tool_turns: int) -> Options:
         """Keyword arguments of the next model call."""
         ...
@@ -54,12 +58,15 @@ class NativeDialect:
     json_contract = False
 
     def __init__(self, registry: ToolRegistry, max_output_tokens: int) -> None:
-        self._options: Options = {}
-        if len(registry):
-            # One tuple for the whole run, so that an adapter encodes it once.
-            self._options = {"tools": tuple(tool.definition for tool in registry), "tool_choice": "auto"}
         self._max_output_tokens = max_output_tokens
         self._used_ids: set[str] = set()
+        self.offer(registry)
+
+    def offer(self, registry: ToolRegistry) -> None:
+        self._options: Options = {}
+        if len(registry):
+            # One tuple until the next offer, so that an adapter encodes it once.
+            self._options = {"tools": tuple(tool.definition for tool in registry), "tool_choice": "auto"}
 
     def options(self, tool_turns: int) -> Options:
         return self._options
@@ -109,15 +116,19 @@ class JsonDialect:
     json_contract = True
 
     def __init__(self, registry: ToolRegistry, abilities: Mapping[str, bool]) -> None:
+        self._abilities = abilities
         self._small = abilities.get("small", False)
         self._saw_result = False
+        self.offer(registry)
+
+    def offer(self, registry: ToolRegistry) -> None:
         self._format: Options = {}
         self._final_format: Options = {}
-        if abilities.get("json_schema"):
+        if self._abilities.get("json_schema"):
             schema = small_schema(registry) if self._small else reply_schema(registry)
             self._format = {"response_format": _schema_format(schema)}
             self._final_format = {"response_format": _schema_format(FINAL_SCHEMA)}
-        elif abilities.get("json_mode"):
+        elif self._abilities.get("json_mode"):
             self._format = self._final_format = {"response_format": {"type": "json_object"}}
 
     def options(self, tool_turns: int) -> Options:

@@ -31,6 +31,11 @@ class Spent:
     cost: float = 0
     seconds: float = 0
 
+    def add(self, usage: Usage, cost: float, seconds: float = 0) -> None:
+        self.usage += usage
+        self.cost += cost
+        self.seconds += seconds
+
     def reached(self) -> str | None:
         """The name of the first limit that forbids another call."""
         limits = self.limits

@@ -9,83 +9,94 @@ from typing import TYPE_CHECKING, Any
 
 from . import events, prompts
 from .attempts import with_retries
-from .dialects import Dialect, JsonDialect, NativeDialect, Turn
-from .errors import ModelError
+from .context import Compaction
+from .conversation import Conversation
+from .dialects import Turn
+from .errors import ContextOverflow, ModelError
 from .history import first_messages, validate_pairing
 from .interrupts import InterruptQueue, interrupt_message
 from .journal import CallKind
 from .limits import Spent
+from .loop_guard import LoopGuard
 from .messages import Completion, Content, Message
-from .results import AgentResult, StepResult
+from .results import AgentResult, StepResult, tool_steps
 from .scope import Scope, llm_request
 from .streaming import AnswerWriter
-from .tool_batch import ToolBatch
-from .tools import observation_for_model
+from .toolbox import Toolbox
+from .tools import cut_text, observation_for_model
 
 if TYPE_CHECKING:
     from .react import ReActAgent
 
 MAX_TOOL_CHARS = 160_000  # all results of a run: 40,000 tokens of four characters
 TOOL_HEAD_CHARS = 500
+CHECKLIST_CHARS = 800
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A reply, what it means, and whether it ends the run."""
+    """A reply, what it means, and whether it ends the run. `check` asks for a last look at it instead."""
 
     completion: Completion
     turn: Turn
     accepted: bool
+    check: bool
 
 
 class Loop:
     """State of one run. Everything in it follows from recorded results, so that a replay rebuilds it."""
 
-    def __init__(self, agent: ReActAgent, query: Content, history: Sequence[Message], scope: Scope) -> None:
+    def __init__(
+        self, agent: ReActAgent, query: Content, history: Sequence[Message], scope: Scope, interrupts: InterruptQueue
+    ) -> None:
         self.agent = agent
         self.model = agent.model
         self.query = query
         self.history = history
         self.root = scope
         self.scope = scope.child("react")
+        self.interrupts = interrupts
         self.spent = Spent(agent.limits)
         self.steps: list[StepResult] = []
-        self.trace: list[Message] = []
-        self.recorded_messages = 0
         self.tool_turns = 0
         self.tool_chars = 0
         self.failed_replies = 0
+        self.checked = False
         self.held = False
+        self.streamed = False
         self.attempt = 0
 
-    async def run(self, interrupts: InterruptQueue) -> AgentResult:
-        self.interrupts = interrupts
+    async def run(self) -> AgentResult:
         await self._begin()
         last = self.agent.max_iterations
         for iteration in range(1, last + 1):
             if limit := self.spent.reached():
                 return await self._answer_at_limit(iteration, limit)
-            judged = await self._ask(iteration, self.dialect.options(self.tool_turns), is_last=iteration == last)
+            options = self.tools.dialect.options(self.tool_turns)
+            try:
+                judged = await self._ask(iteration, options, is_last=iteration == last)
+            except ContextOverflow as error:
+                why = "the conversation is too long for the model"
+                return self._unfinished("context_irreducible", why, iteration - 1, error=str(error))
             if (result := await self._act(iteration, judged, is_last=iteration == last)) is not None:
                 return result
         return self._unfinished("max_iterations", f"all {last} iterations were used", last)
 
     async def _begin(self) -> None:
         now = await self._now()
-        registry = self.agent.registry
-        native = self.agent._native_mode_active
-        self.dialect: Dialect = (
-            NativeDialect(registry, self.model.max_output_tokens)
-            if native
-            else JsonDialect(registry, self.model.abilities)
-        )
-        self.batch = ToolBatch(registry, self.agent.gate, self.scope, self.agent.time)
+        agent = self.agent
+        self.tools, usage = await Toolbox.choose(agent, self.query, self.root, self.scope)
+        self.spent.add(usage, agent.cost_of(usage))
+        self.guard = LoopGuard(self.tools.registry)
         text = prompts.system_text(
-            list(registry), self.agent.instructions, json_contract=self.dialect.json_contract, now=now
+            list(self.tools.registry),
+            agent.instructions,
+            json_contract=self.tools.dialect.json_contract,
+            now=now,
         )
-        query = Message.user(self.query, pinned=True)
-        system, *rest = first_messages(text, self.history, query)
-        self.trace = [system, *(message for example in self.agent.examples for message in example), *rest]
+        system, *rest = first_messages(text, self.history, Message.user(self.query, pinned=True))
+        examples = [message for example in agent.examples for message in example]
+        self.talk = Conversation(agent.guard, self.scope, [system, *examples, *rest], agent.keep_results)
 
     async def _now(self) -> datetime | None:
         clock = self.agent.clock
@@ -99,7 +110,25 @@ class Loop:
         return datetime.fromisoformat((await self.root.call("clock/0", CallKind.CLOCK, {}, effect))["now"])
 
     async def _ask(self, iteration: int, options: dict[str, Any], *, is_last: bool) -> Judged:
-        """One model call. The interrupts that it is the first to see are part of its record."""
+        """One model call within the context; a provider that finds it too long gets half of it, once a run."""
+        compaction = await self.talk.fit(iteration, options.get("tools") or ())
+        self._count(compaction)
+        try:
+            record, judged = await self._call(iteration, options, compaction, is_last, shrunk=False)
+        except ContextOverflow:
+            compaction = await self.talk.shrink(iteration)
+            self._count(compaction)
+            record, judged = await self._call(iteration, options, compaction, is_last, shrunk=True)
+        else:
+            if record["shrunk"]:  # a replay: take the same way as the first time
+                self._count(await self.talk.shrink(iteration))
+        self._note(record, judged)
+        return judged
+
+    async def _call(
+        self, iteration: int, options: dict[str, Any], compaction: Compaction | None, is_last: bool, *, shrunk: bool
+    ) -> tuple[dict[str, Any], Judged]:
+        """The journaled call. The interrupts that it is the first to see are part of its record."""
         judged: list[Judged] = []
 
         async def effect() -> dict[str, Any]:
@@ -112,6 +141,7 @@ class Loop:
                 raise
             reply["interrupts"] = [{"id": item.id, "text": item.text} for item in admitted]
             reply["interrupted"] = len(self.interrupts) > 0
+            reply["shrunk"] = shrunk
             reply["elapsed"] = round(max(0.0, self.agent.time() - begun), 6)
             return reply
 
@@ -119,28 +149,28 @@ class Loop:
             judged.append(self._judge(iteration, record, is_last))
             return self._events(iteration, record, judged[-1])
 
-        new = self.trace[self.recorded_messages :]
+        new, before = self.talk.unrecorded()
+        compacted = (
+            () if compaction is None else (events.compact(compaction.original_messages, compaction.kept_messages),)
+        )
         record = await self.scope.call(
             f"{iteration}/llm",
             CallKind.LLM,
-            llm_request(self.model, new, self.recorded_messages, "loop", options),
+            llm_request(self.model, new, before, "loop", options),
             effect,
-            started=(events.thinking_start(iteration),),
+            started=(*compacted, events.thinking_start(iteration)),
             finished=finished,
         )
-        self.recorded_messages = len(self.trace)
-        result = judged[-1] if judged else self._judge(iteration, record, is_last)
-        self._note(record, result)
-        return result
+        return record, judged[-1] if judged else self._judge(iteration, record, is_last)
 
     async def _call_model(self, texts: Sequence[str], options: dict[str, Any]) -> dict[str, Any]:
-        messages = [*self.trace, *self._interrupt_messages(texts)]
+        messages = [*self.talk.view, *self._interrupt_messages(texts)]
         validate_pairing(messages)
         writer = AnswerWriter(self.root.emit, self.attempt)
-        streams = self.agent.stream_direct and self.dialect.speaks(self.tool_turns)
+        speaks = self.agent.stream_direct and self.tools.dialect.speaks(self.tool_turns)
 
         async def attempt() -> Completion:
-            if not (streams and self.model.abilities.get("streaming")):
+            if not (speaks and self.model.abilities.get("streaming")):
                 return await self.model.chat(messages, **options)
             writer.abandon()
             return await writer.copy(self.model.stream_chat(messages, **options))
@@ -161,9 +191,15 @@ class Loop:
 
     def _judge(self, iteration: int, record: dict[str, Any], is_last: bool) -> Judged:
         completion = Completion.from_dict(record)
-        turn = self.dialect.read(completion, iteration)
+        turn = self.tools.dialect.read(completion, iteration)
         final = turn.kind == "final" or (turn.kind == "unparseable" and (is_last or self.failed_replies > 0))
-        return Judged(completion, turn, final and (is_last or not record["interrupted"]))
+        free = final and (is_last or not record["interrupted"])
+        check = free and not is_last and self._wants_check(turn)
+        return Judged(completion, turn, free and not check, check)
+
+    def _wants_check(self, turn: Turn) -> bool:
+        due = 0 < self.agent.checklist_from <= self.tool_turns and not self.checked
+        return due and turn.kind == "final" and len(turn.text) <= CHECKLIST_CHARS
 
     def _events(self, iteration: int, record: dict[str, Any], judged: Judged) -> list[events.Event]:
         happened = [events.inject(item["text"], item["id"]) for item in record["interrupts"]]
@@ -174,60 +210,73 @@ class Loop:
                 happened.append(events.answer_done(record["attempt"]))
         return happened
 
+    def _count(self, compaction: Compaction | None) -> None:
+        if compaction is not None:
+            self.spent.add(compaction.usage, self.agent.cost_of(compaction.usage))
+
     def _note(self, record: dict[str, Any], judged: Judged) -> None:
         """Takes a record into the state of the run."""
         usage = judged.completion.usage
-        self.spent.usage += usage
-        self.spent.cost += self.agent.cost_of(usage)
-        self.spent.seconds += record["elapsed"]
+        self.talk.mark_recorded()
+        self.spent.add(usage, self.agent.cost_of(usage), record["elapsed"])
         self.attempt = record["attempt"]
         self.streamed = record["streamed"]
-        self.trace += self._interrupt_messages([item["text"] for item in record["interrupts"]])
-        self.held = judged.turn.kind == "final" and not judged.accepted
+        self.talk.say(*self._interrupt_messages([item["text"] for item in record["interrupts"]]))
+        self.held = judged.turn.kind == "final" and not judged.accepted and not judged.check
 
     async def _act(self, iteration: int, judged: Judged, *, is_last: bool) -> AgentResult | None:
         turn = judged.turn
         if judged.accepted:
             return self._final(iteration, turn)
         if turn.kind == "tools":
-            self.failed_replies = 0
-            await self._use_tools(iteration, turn)
-        elif turn.kind == "final":
-            self.trace.append(turn.message)
-        elif turn.kind == "empty" and self.failed_replies:
+            return await self._use_tools(iteration, turn, is_last)
+        if turn.kind == "final":
+            self.talk.say(turn.message)
+            if judged.check:
+                self.checked = True
+                self.talk.say(Message.user(prompts.CHECKLIST))
+            return None
+        if turn.kind == "empty" and self.failed_replies:
             return self._unfinished("no_answer", "the model gave no answer", iteration)
-        else:
-            self.failed_replies += 1
-            if turn.message.text.strip():
-                self.trace.append(turn.message)
-            retry = prompts.REFORMAT if self.dialect.json_contract else prompts.NUDGE
-            self.trace.append(Message.user(retry))
+        self.failed_replies += 1
+        if turn.message.text.strip():
+            self.talk.say(turn.message)
+        self.talk.say(Message.user(prompts.REFORMAT if self.tools.dialect.json_contract else prompts.NUDGE))
         return None
 
-    async def _use_tools(self, iteration: int, turn: Turn) -> None:
-        self.trace.append(turn.message)
-        allowed = self.spent.reserve_tool_calls(len(turn.calls))
-        over = f"not run: the limit of {self.agent.limits.tool_calls} tool calls of this run is reached"
-        refusals = [turn.refusal or (over if slot >= allowed else None) for slot in range(len(turn.calls))]
-        results = await self.batch.run(iteration, turn.calls, refusals)
+    async def _use_tools(self, iteration: int, turn: Turn, is_last: bool) -> AgentResult | None:
+        self.failed_replies = 0
+        refusals = self._refusals(turn)
+        results = await self.tools.run(iteration, turn.calls, refusals)
         self.tool_turns += 1
         self.spent.seconds += max(result["elapsed"] for result in results)
         observations = [self._within_budget(_told(result)) for result in results]
-        self.trace += self.dialect.results(turn.calls, observations)
-        for call, result in zip(turn.calls, results, strict=True):
-            failed = result["is_error"]
-            self.steps.append(
-                StepResult(
-                    iteration,
-                    call.name,
-                    result.get("executed_arguments", call.arguments),
-                    "" if failed else result["content"],
-                    result["content"] if failed else None,
-                    result["artifacts"],
-                    result["elapsed"],
-                    turn.reasoning,
-                )
-            )
+        self.talk.say(turn.message, *self.tools.dialect.results(turn.calls, observations))
+        self.steps += tool_steps(iteration, turn.reasoning, turn.calls, results)
+        self.talk.say(*self.tools.load_requested(turn.calls, results))
+        warning = self.guard.note(turn.calls, [refusal is not None for refusal in refusals], results)
+        if self.guard.tripped and self.agent.block_repeats:
+            return self._unfinished("loop_detected", "the same calls were made again and again", iteration)
+        if warning and self.agent.block_repeats:
+            self.talk.say(Message.user(warning))
+        every = self.agent.reflect_every
+        if every and self.tool_turns % every == 0 and not is_last:
+            goal = cut_text(Message.user(self.query).text, 2_000)
+            self.talk.say(Message.user(prompts.REFLECTION.format(turns=self.tool_turns, query=goal)))
+        return None
+
+    def _refusals(self, turn: Turn) -> list[str | None]:
+        """Why calls of this reply must not run. The rest is counted against the limit before any of it starts."""
+        blocked = [turn.refusal or (self.guard.refusal(c) if self.agent.block_repeats else None) for c in turn.calls]
+        allowed = self.spent.reserve_tool_calls(sum(refusal is None for refusal in blocked))
+        over = f"not run: the limit of {self.agent.limits.tool_calls} tool calls of this run is reached"
+        refusals: list[str | None] = []
+        for refusal in blocked:
+            if refusal is None:
+                allowed -= 1
+                refusal = over if allowed < 0 else None
+            refusals.append(refusal)
+        return refusals
 
     def _within_budget(self, observation: str) -> str:
         """Results beyond the budget of the run keep a short head only."""
@@ -239,8 +288,9 @@ class Loop:
 
     async def _answer_at_limit(self, iteration: int, limit: str) -> AgentResult:
         """One last call without tools; when it fails, the fallback text."""
-        why = f"the limit on {limit.replace('_', ' ')} was reached"
-        self.trace.append(Message.user(prompts.LAST_ANSWER.format(limit=limit.replace("_", " "))))
+        spoken = limit.replace("_", " ")
+        why = f"the limit on {spoken} was reached"
+        self.talk.say(Message.user(prompts.LAST_ANSWER.format(limit=spoken)))
         try:
             judged = await self._ask(iteration, {}, is_last=True)
         except ModelError:
@@ -250,23 +300,26 @@ class Loop:
         return self._final(iteration, judged.turn, f"limit:{limit}")
 
     def _final(self, iteration: int, turn: Turn, stop_reason: str = "final_answer") -> AgentResult:
-        self.trace.append(turn.message)
+        self.talk.say(turn.message)
         reasoning = turn.reasoning if turn.kind == "final" else "The reply could not be parsed; its text is the answer."
         self.steps.append(StepResult(iteration, reasoning=reasoning))
         return self._result(turn.text, iteration, stop_reason, streamed=self.streamed)
 
-    def _unfinished(self, stop_reason: str, why: str, iterations: int) -> AgentResult:
+    def _unfinished(self, stop_reason: str, why: str, iterations: int, error: str | None = None) -> AgentResult:
         ran = [(step.tool_name, step.error is None) for step in self.steps if step.tool_name is not None]
-        return self._result(prompts.unfinished_text(why, ran), iterations, stop_reason)
+        return self._result(prompts.unfinished_text(why, ran), iterations, stop_reason, error=error)
 
-    def _result(self, answer: str, iterations: int, stop_reason: str, *, streamed: bool = False) -> AgentResult:
+    def _result(
+        self, answer: str, iterations: int, stop_reason: str, *, streamed: bool = False, error: str | None = None
+    ) -> AgentResult:
         return AgentResult(
             answer,
             self.steps,
             iterations,
             self.spent.usage,
-            self.trace,
+            self.talk.trace,
             stop_reason,
+            error,
             streamed=streamed,
             attempt=self.attempt,
         )

@@ -42,6 +42,17 @@ RECALLED = "The user took the last message back. Give your answer to the request
 
 CUT_CALL = "your reply was cut at the output limit, so none of its calls ran. Send one smaller call, or split the work."
 
+REFLECTION = (
+    "Pause and check: {turns} rounds of tools have been used. The request was: {query}\n"
+    "What is known by now, what is still missing, and is this the right way? Go on, take another way, or answer."
+)
+
+CHECKLIST = (
+    "Before this goes out, check your answer: does it cover every part of the request, does each claim rest on a "
+    "result above, and were failures mentioned? If something is missing, use a tool now; otherwise give the final "
+    "answer, complete."
+)
+
 LAST_ANSWER = (
     "You have reached the limit of this run ({limit}) and can call no more tools. Answer the request now, in plain "
     "text, with what you have found; say what could not be done."

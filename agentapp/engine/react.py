@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from .attempts import RetryPolicy
+from .context import ContextGuard
 from .errors import ModelError
 from .events import Emit, Event, answer_done
 from .interrupts import InterruptQueue
@@ -19,8 +20,10 @@ from .messages import Completion, Content, Message, Usage
 from .models import ChatModel
 from .results import AgentResult
 from .scope import Scope, llm_request
+from .selection import TOOL_SELECTION_THRESHOLD
 from .streaming import AnswerWriter
 from .synthesis import synthesis_messages
+from .tokens import budget_for
 from .tool_batch import Gate
 from .tools import Tool, ToolRegistry
 
@@ -37,6 +40,10 @@ class ReActAgent:
     `stream_direct` a native model that streams sends a direct answer while it writes it. `clock` gives the date
     that the model is told, and measures elapsed time.
 
+    `guard` keeps requests within the model's context, of whose tool results the newest `keep_results` stay whole.
+    Above `select_above` tools the model first chooses among them. `reflect_every` turns of tools the goal is restated,
+    a short answer after `checklist_from` turns is checked once; 0 switches either off. `block_repeats` stops loops.
+
     Raises `ModelError` when the model fails for good, `RunSuspended` when a gate asks for a person, and
     `UnknownOutcome` when an irreversible call may or may not have happened; each can be resumed over its journal.
     """
@@ -49,6 +56,8 @@ class ReActAgent:
         instructions: str = "",
         use_native_tools: bool = True,
         max_iterations: int = 50,
+        guard: ContextGuard | None = None,
+        select_above: int = TOOL_SELECTION_THRESHOLD,
         limits: Limits = Limits(),  # noqa: B008 (immutable)
         journal: Journal | None = None,
         emit: Emit | None = None,
@@ -57,12 +66,18 @@ class ReActAgent:
         examples: Sequence[Sequence[Message]] = (),
         stream_direct: bool = False,
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008 (immutable)
+        keep_results: int = 6,
+        reflect_every: int = 6,
+        checklist_from: int = 3,
+        block_repeats: bool = True,
     ) -> None:
         self.model = model
         self.registry = tools if isinstance(tools, ToolRegistry) else ToolRegistry(tools)
         self.instructions = instructions
         self.use_native_tools = use_native_tools
         self.max_iterations = max_iterations
+        self.guard = guard or ContextGuard(budget_for(model))
+        self.select_above = select_above
         self.limits = limits
         self.journal = journal
         self.emit = emit
@@ -71,6 +86,10 @@ class ReActAgent:
         self.examples = examples
         self.stream_direct = stream_direct
         self.retry = retry
+        self.keep_results = keep_results
+        self.reflect_every = reflect_every
+        self.checklist_from = checklist_from
+        self.block_repeats = block_repeats
 
     @property
     def _native_mode_active(self) -> bool:
@@ -88,7 +107,7 @@ class ReActAgent:
     ) -> AgentResult:
         """Runs the loop to its end."""
         queue = InterruptQueue() if interrupts is None else interrupts
-        return await Loop(self, query, history, self._scope()).run(queue)
+        return await Loop(self, query, history, self._scope(), queue).run()
 
     async def stream_answer(self, query: Content, result: AgentResult) -> AsyncIterator[str]:
         """Writes the answer and yields it in pieces; a recorded one comes as one piece.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .messages import Message, Usage
+from .messages import Message, ToolCall, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +48,22 @@ class AgentResult:
     @property
     def tool_steps(self) -> list[StepResult]:
         return [step for step in self.steps if step.tool_name is not None]
+
+
+def tool_steps(
+    iteration: int, reasoning: str, calls: Sequence[ToolCall], results: Sequence[Mapping[str, Any]]
+) -> list[StepResult]:
+    """The steps of one batch, from its recorded results."""
+    return [
+        StepResult(
+            iteration,
+            call.name,
+            result.get("executed_arguments", call.arguments),
+            "" if result["is_error"] else result["content"],
+            result["content"] if result["is_error"] else None,
+            result["artifacts"],
+            result["elapsed"],
+            reasoning,
+        )
+        for call, result in zip(calls, results, strict=True)
+    ]

@@ -91,12 +91,16 @@ def llm_request(
 
 
 class JournaledModel:
-    """A model whose calls are `<scope>/llm/<n>` in a journal. It sums up their usage."""
+    """A model whose calls are `<scope>/llm/<n>` in a journal. It sums up their usage.
 
-    def __init__(self, model: ChatModel, scope: Scope, role: str) -> None:
+    `announcement` is sent with the first of them.
+    """
+
+    def __init__(self, model: ChatModel, scope: Scope, role: str, announcement: Event | None = None) -> None:
         self._model = model
         self._scope = scope
         self._role = role
+        self._announcement = announcement
         self._calls = 0
         self.usage = Usage()
         self.name = model.name
@@ -111,7 +115,6 @@ class JournaledModel:
         tools: ToolDefinitions | None = None,
         tool_choice: str | dict[str, Any] | None = None,
         response_format: dict[str, Any] | None = None,
-        started: Sequence[Event] = (),
     ) -> Completion:
         options = {"tools": tools, "tool_choice": tool_choice, "response_format": response_format}
         name = f"llm/{self._calls}"
@@ -123,6 +126,8 @@ class JournaledModel:
             )
             return {**completion.to_dict(), "model": self._model.name}
 
+        started = () if self._announcement is None else (self._announcement,)
+        self._announcement = None
         request = llm_request(self._model, messages, 0, self._role, options)
         result = await self._scope.call(name, CallKind.LLM, request, effect, started=started)
         completion = Completion.from_dict(result)
