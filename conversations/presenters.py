@@ -80,8 +80,8 @@ def build_turns(messages: Iterable[Message], runs: Iterable[Run], events: Iterab
     waiting: Run | None = None
     for message in messages:
         if message.role == Message.Role.ASSISTANT:
-            run = rows.get(message.run_id) if message.run_id else None
-            turns.append(Turn(message, run, by_run.get(run.id, []) if run else []))
+            answering = rows.get(message.run_id) if message.run_id else None
+            turns.append(Turn(message, answering, by_run.get(answering.id, []) if answering else []))
             continue
         if waiting and message.id in latest:
             turns.append(Turn(None, waiting, by_run.get(waiting.id, [])))

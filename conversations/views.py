@@ -52,7 +52,13 @@ def sidebar(request: HttpRequest) -> dict[str, Any]:
 def new(request: HttpRequest) -> HttpResponse:
     """An empty page to ask on."""
     agent = default_agent()
-    context = {"conversation": None, "agent": agent, "turns": [], "page": _page(signed_in(request), None, []), "sidebar": sidebar(request)}
+    context = {
+        "conversation": None,
+        "agent": agent,
+        "turns": [],
+        "page": _page(signed_in(request), None, []),
+        "sidebar": sidebar(request),
+    }
     return render(request, "chat/conversation.html", context)
 
 

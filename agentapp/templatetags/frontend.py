@@ -15,12 +15,15 @@ from django.utils.safestring import SafeString, mark_safe
 register = template.Library()
 
 ICON_SET = "@iconify-json/lucide/icons.json"
+# fmt: off
 ICONS = (
-    "activity archive archive-restore arrow-down arrow-left arrow-up ban brain check chevron-down chevron-right "
-    "circle-alert circle-check circle-help circle-stop circle-x clock copy cpu ellipsis external-link info key-round "
-    "list-tree loader-circle log-out mail menu message-square monitor moon pencil pin pin-off rotate-ccw search "
-    "settings shrink square square-pen sun trash triangle-alert undo-2 user wifi-off wrench x"
-).split()
+    "activity", "archive", "archive-restore", "arrow-down", "arrow-left", "arrow-up", "check", "chevron-down",
+    "chevron-right", "circle-alert", "circle-check", "circle-help", "circle-stop", "circle-x", "clock", "copy",
+    "ellipsis", "info", "key-round", "list-tree", "loader-circle", "log-out", "menu", "message-square", "monitor",
+    "moon", "pencil", "pin", "pin-off", "rotate-ccw", "search", "settings", "shrink", "square", "square-pen", "sun",
+    "trash", "triangle-alert", "undo-2", "wifi-off", "x",
+)
+# fmt: on
 
 # Bare names of npm packages and our own folders of modules, as scripts import them.
 LIBRARIES = {"marked": "vendor/marked/marked.esm.js", "dompurify": "vendor/dompurify/purify.es.mjs"}
@@ -29,7 +32,7 @@ MODULES = {"#app/": ("agentapp", "agentapp/js"), "#chat/": ("conversations", "co
 
 @cache
 def icon_bodies() -> dict[str, str]:
-    """SVG bodies of the icons we use; empty where the front-end libraries are not installed (pages keep their words)."""
+    """SVG bodies of the icons we use; none where the front-end libraries are not installed: pages keep their words."""
     path = Path(settings.NODE_MODULES) / ICON_SET
     if not path.is_file():
         return {}

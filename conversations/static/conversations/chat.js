@@ -16,6 +16,7 @@ import { ApiError, request } from "#app/api.js";
 const NOTICE_AFTER_MS = 1500;
 const RESEND_MS = 3000;
 const CATCH_UP_MS = 2500;
+const UNTAKEN_MS = 4000;
 
 const page = JSON.parse(one("#page-data").textContent ?? "{}");
 const connection = one("#connection");
@@ -56,6 +57,14 @@ function transmit({ client_id, conversation, content }) {
 function showUnsent(entry) {
   const question = thread.question({ clientId: entry.client_id, content: entry.content });
   question.setState("unsent", gettext("Not sent yet – goes out when the connection is back"));
+  one("[data-take-back]", question.element).onclick = () => takeBack(entry.client_id);
+}
+
+/** A message that the server does not have goes back to its writer. @param {string} clientId */
+function takeBack(clientId) {
+  const entry = outbox.remove(clientId);
+  thread.remove(clientId);
+  if (entry) composer.giveBack(entry.content);
 }
 
 function stop() {
@@ -138,9 +147,7 @@ function refused({ client_id, code, message }) {
     setTimeout(() => outbox.entries.some((e) => e.client_id === client_id) && transmit(entry), RESEND_MS);
     return;
   }
-  outbox.remove(entry.client_id);
-  thread.remove(entry.client_id);
-  composer.giveBack(entry.content);
+  takeBack(entry.client_id);
   toast(message);
 }
 
@@ -179,7 +186,7 @@ const personal = {
   run(data) {
     list.run(data.conversation, data.status);
     if (data.conversation !== shown.conversation) return;
-    if (data.status === "queued") changed(thread.answer(data.id));
+    if (data.status === "queued") queued(thread.answer(data.id));
     else setTimeout(settle, CATCH_UP_MS);
   },
   message(data) {
@@ -190,6 +197,12 @@ const personal = {
   },
   notice: (data) => toast(data.message),
 };
+
+/** A run that nobody takes for a while makes the page ask why. @param {import("#chat/answer.js").Answer} answer */
+function queued(answer) {
+  changed(answer);
+  setTimeout(() => answer.run.status === "queued" && watchModelStatus(), UNTAKEN_MS);
+}
 
 /** @param {import("#chat/answer.js").Answer} answer */
 function changed(answer) {

@@ -6,14 +6,17 @@ import { format, gettext, megabytes } from "#app/i18n.js";
 
 const PAUSE_MS = 2000;
 
+let timer = 0;
+
 export async function watchModelStatus() {
+  clearTimeout(timer);
   const bar = one("#model-status");
   let status;
   try {
     status = await request("GET", "/status");
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    setTimeout(watchModelStatus, PAUSE_MS * 5);
+    timer = setTimeout(watchModelStatus, PAUSE_MS * 5);
     return;
   }
   const { model, worker } = status;
@@ -23,7 +26,7 @@ export async function watchModelStatus() {
   progress.hidden = model.state !== "downloading" || !model.total_bytes;
   progress.max = model.total_bytes || 1;
   progress.value = model.done_bytes;
-  if (!bar.hidden) setTimeout(watchModelStatus, PAUSE_MS);
+  if (!bar.hidden) timer = setTimeout(watchModelStatus, PAUSE_MS);
 }
 
 /** @param {{state: string, message: string, done_bytes: number, total_bytes: number}} model */

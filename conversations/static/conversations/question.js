@@ -47,6 +47,7 @@ export class Question {
     this.element.dataset.state = state;
     setText(this.note, words);
     one("[data-pin]", this.element).hidden = state === "unsent";
+    one("[data-take-back]", this.element).hidden = state !== "unsent";
   }
 
   /** @param {string} id the message's id, once the server has given it one */
