@@ -20,7 +20,6 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 from unfold.admin import ModelAdmin
-from unfold.decorators import display
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from accounts import services
@@ -50,7 +49,7 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[misc,type-arg]
     )
     add_fieldsets = ((None, {"fields": ("username", "email", "usable_password", "password1", "password2")}),)
 
-    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Sequence[str]:
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
         own = super().get_readonly_fields(request, obj)
         if request.user.is_superuser:
             return own
@@ -65,7 +64,7 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[misc,type-arg]
 
     @admin.action(description=_("Disable the selected accounts"), permissions=["change"])
     def disable(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        self._set_active(request, queryset.exclude(pk=request.user.pk), False)
+        self._set_active(request, queryset.exclude(username=request.user.get_username()), False)
 
     @admin.action(description=_("Enable the selected accounts"), permissions=["change"])
     def enable(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
@@ -88,7 +87,7 @@ def _may_touch(request: HttpRequest, obj: User | None) -> bool:
 
 @admin.register(Group)
 class GroupAdmin(DjangoGroupAdmin, ModelAdmin):  # type: ignore[misc]
-    def get_readonly_fields(self, request: HttpRequest, obj: Group | None = None) -> Sequence[str]:
+    def get_readonly_fields(self, request: HttpRequest, obj: Group | None = None) -> Any:
         return () if request.user.is_superuser else ("permissions",)
 
 
@@ -114,11 +113,11 @@ class ApiKeyAdmin(ModelAdmin):  # type: ignore[misc]
     actions = ("revoke",)
     fields = ("user", "name", "expires_at")
 
-    @display(description=_("key"))
+    @admin.display(description=_("key"))
     def shown_prefix(self, key: ApiKey) -> str:
         return f"{key.prefix}…"
 
-    @display(description=_("state"))
+    @admin.display(description=_("state"))
     def state(self, key: ApiKey) -> Any:
         if key.revoked_at is not None:
             return _("revoked")
@@ -137,7 +136,7 @@ class ApiKeyAdmin(ModelAdmin):  # type: ignore[misc]
     def formfield_for_foreignkey(self, field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any) -> Any:
         if field.name == "user":
             users = User.objects.filter(is_active=True)
-            kwargs["queryset"] = users if request.user.is_superuser else users.filter(pk=request.user.pk)
+            kwargs["queryset"] = users if request.user.is_superuser else users.filter(username=request.user.get_username())
             kwargs["initial"] = request.user.pk
         return super().formfield_for_foreignkey(field, request, **kwargs)
 

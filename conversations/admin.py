@@ -4,15 +4,19 @@ What was asked and answered is on the run's own page, where each look at somebod
 no detail pages here, and filters reach only what the lists show.
 """
 
+from datetime import datetime, time, timedelta
 from typing import Any
 
+from django import forms
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
+from django.core.exceptions import ValidationError
 from django.db.models import F, QuerySet
 from django.db.models.fields.json import KT
 from django.db.models.functions import Coalesce
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, RangeDateFilter, RelatedDropdownFilter
@@ -31,6 +35,24 @@ _COLOURS = {
     "succeeded": "success",
     "unknown": "danger",
 }
+
+
+class DaysFilter(RangeDateFilter):  # type: ignore[misc]
+    """From one day to another, both included, in the site's time zone. What is no date does not filter."""
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if first := self._day("from"):
+            queryset = queryset.filter(**{f"{self.field_path}__gte": first})
+        if last := self._day("to"):
+            queryset = queryset.filter(**{f"{self.field_path}__lt": last + timedelta(days=1)})
+        return queryset
+
+    def _day(self, end: str) -> datetime | None:
+        try:
+            day = forms.DateField(required=False).clean(self.used_parameters.get(f"{self.field_path}_{end}"))
+        except ValidationError:
+            return None
+        return timezone.make_aware(datetime.combine(day, time.min)) if day else None
 
 
 class RecordAdmin(ModelAdmin):  # type: ignore[misc]
@@ -76,28 +98,29 @@ class RunAdmin(RecordAdmin):
         "status",
         ("user", AutocompleteSelectFilter),
         ("agent", RelatedDropdownFilter),
-        ("created_at", RangeDateFilter),
+        ("created_at", DaysFilter),
     )
     list_select_related = ("user", "agent")
     search_fields = ("id__startswith", "user__username")
     search_help_text = _("Beginning of a run's id, or a user name")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
-        return super().get_queryset(request).defer("answer", "error")
+        runs: QuerySet[Run] = super().get_queryset(request)
+        return runs.defer("answer", "error")
 
-    @display(description=_("status"), ordering="status", label=_COLOURS)
+    @display(description=_("status"), ordering="status", label=_COLOURS)  # type: ignore[untyped-decorator]
     def state(self, run: Run) -> tuple[str, str]:
         return run.status, run.get_status_display()
 
-    @display(description=_("model"))
+    @admin.display(description=_("model"))
     def model_name(self, run: Run) -> str:
         return str(run.model.get("name") or "")
 
-    @display(description=_("seconds"), ordering=F("ended_at") - F("started_at"))
+    @admin.display(description=_("seconds"), ordering=F("ended_at") - F("started_at"))
     def seconds(self, run: Run) -> str:
         return _seconds(run)
 
-    @display(description=_("tokens"))
+    @admin.display(description=_("tokens"))
     def tokens(self, run: Run) -> int:
         return int(run.usage.get("input_tokens") or 0) + int(run.usage.get("output_tokens") or 0)
 
@@ -105,7 +128,7 @@ class RunAdmin(RecordAdmin):
 @admin.register(Call)
 class CallAdmin(RecordAdmin):
     list_display = ("started_at", "key", "kind", "target", "state_label", "seconds", "user", "run_id")
-    list_filter = ("kind", "state", ("run__user", AutocompleteSelectFilter), ("started_at", RangeDateFilter))
+    list_filter = ("kind", "state", ("run__user", AutocompleteSelectFilter), ("started_at", DaysFilter))
     list_select_related = ("run__user",)
     ordering = ("-id",)
     search_fields = ("run__id__startswith", "run__user__username")
@@ -114,22 +137,22 @@ class CallAdmin(RecordAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Call]:
         # Requests and results are large and are content: the database hands out only the name in them.
         named = Coalesce(KT("request__name"), KT("request__model"))
-        calls = super().get_queryset(request).defer("request", "result", "error", "run__answer", "run__error")
-        return calls.annotate(target_name=named)
+        calls: QuerySet[Call] = super().get_queryset(request)
+        return calls.annotate(target_name=named).defer("request", "result", "error", "run__answer", "run__error")
 
-    @display(description=_("tool or model"))
+    @admin.display(description=_("tool or model"))
     def target(self, call: Call) -> str:
         return str(vars(call)["target_name"] or "")
 
-    @display(description=_("state"), ordering="state", label=_COLOURS)
+    @display(description=_("state"), ordering="state", label=_COLOURS)  # type: ignore[untyped-decorator]
     def state_label(self, call: Call) -> tuple[str, str]:
         return call.state, call.get_state_display()
 
-    @display(description=_("seconds"), ordering=F("ended_at") - F("started_at"))
+    @admin.display(description=_("seconds"), ordering=F("ended_at") - F("started_at"))
     def seconds(self, call: Call) -> str:
         return _seconds(call)
 
-    @display(description=_("user"), ordering="run__user__username")
+    @admin.display(description=_("user"), ordering="run__user__username")
     def user(self, call: Call) -> str:
         return call.run.user.get_username()
 
@@ -140,14 +163,15 @@ class InspectionAdmin(RecordAdmin):
 
     permission = "conversations.view_inspection"
     list_display = ("at", "user", "owner", "run_id")
-    list_filter = (("user", AutocompleteSelectFilter), ("at", RangeDateFilter))
+    list_filter = (("user", AutocompleteSelectFilter), ("at", DaysFilter))
     list_select_related = ("user", "run__user")
     search_fields = ("user__username", "run__user__username")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Inspection]:
-        return super().get_queryset(request).defer("run__answer", "run__error")
+        looks: QuerySet[Inspection] = super().get_queryset(request)
+        return looks.defer("run__answer", "run__error")
 
-    @display(description=_("whose run"), ordering="run__user__username")
+    @admin.display(description=_("whose run"), ordering="run__user__username")
     def owner(self, inspection: Inspection) -> str:
         return inspection.run.user.get_username()
 

@@ -9,7 +9,6 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 from unfold.admin import ModelAdmin
-from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextareaWidget
 
 from tools_admin.defaults import save_as_default
@@ -42,15 +41,15 @@ class ProviderAdmin(ModelAdmin):  # type: ignore[misc]
     list_filter = ("enabled", "source")
     search_fields = ("name", "base_url")
 
-    @display(description=_("key"))
+    @admin.display(description=_("key"))
     def key_state(self, provider: Provider) -> Any:
         return _("set") if provider.api_key.get_secret_value() else _("not set")
 
-    @display(description=_("managed by"), ordering="source")
+    @admin.display(description=_("managed by"), ordering="source")
     def source_label(self, provider: Provider) -> str:
         return provider.get_source_display()
 
-    @display(description=_("locked"))
+    @admin.display(description=_("locked"))
     def why_locked(self, provider: Provider) -> Any:
         return _LOCKED[Provider.Source(provider.source)]
 
@@ -95,7 +94,7 @@ class LanguageModelAdmin(DefaultAdmin):
         (_("Limits and extras"), {"fields": ("context_size", "max_output_tokens", "extra_body")}),
     )
 
-    @display(description=_("locked"))
+    @admin.display(description=_("locked"))
     def why_locked(self, model: LanguageModel) -> Any:
         return _LOCKED.get(Provider.Source(model.provider.source), "")
 

@@ -30,7 +30,7 @@ class DefaultForm(forms.ModelForm):  # type: ignore[type-arg]
     """Leaves "only one default" to `save_as_default`, which moves the mark instead of refusing."""
 
     def _get_validation_exclusions(self) -> set[str]:
-        return {*super()._get_validation_exclusions(), "is_default"}
+        return {*super()._get_validation_exclusions(), "is_default"}  # type: ignore[misc]
 
 
 class LanguageModelForm(DefaultForm):

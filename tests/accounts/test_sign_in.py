@@ -1,5 +1,6 @@
 import re
 import secrets
+from typing import Any
 
 import pytest
 from django.core import mail
@@ -12,11 +13,11 @@ from tests.accounts.conftest import PASSWORD
 LOGIN = "/account/login/"
 
 
-def sign_in(browser, login="grace", password=PASSWORD, query=""):
+def sign_in(browser: Any, login: str = "grace", password: str = PASSWORD, query: str = "") -> Any:
     return browser.post(LOGIN + query, {"login": login, "password": password})
 
 
-def is_signed_in(browser) -> bool:
+def is_signed_in(browser: Any) -> bool:
     return "_auth_user_id" in browser.session
 
 
@@ -81,7 +82,7 @@ def test_people_without_rights_do_not_enter_the_admin(browser, grace):
 
 def test_a_forgotten_password_is_reset_by_mail(browser, grace):
     browser.post(reverse("account_reset_password"), {"email": "grace@example.org"})
-    link = re.search(r"https?://[^/]+(/account/password/reset/key/\S+)", mail.outbox[0].body)
+    link = re.search(r"https?://[^/]+(/account/password/reset/key/\S+)", str(mail.outbox[0].body))
     assert link
     form = browser.get(link[1], follow=True)
     browser.post(form.request["PATH_INFO"], {"password1": "a brand new one", "password2": "a brand new one"})

@@ -139,7 +139,7 @@ def test_whoever_has_run_something_cannot_be_deleted(admin_client, run, grace):
 
 
 def runs_shown(client, query: str) -> int:
-    return client.get(f"{ROOT}run/?{query}", follow=True).context["cl"].result_count
+    return int(client.get(f"{ROOT}run/?{query}", follow=True).context["cl"].result_count)
 
 
 def test_runs_are_filtered_and_found(admin_client, run, grace):

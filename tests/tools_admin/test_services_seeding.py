@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 def environment(settings):
     """Sets what the environment names; nothing by default."""
 
-    def name(*, url="", key="", model="", demo_url="", demo=""):
+    def name(*, url: str = "", key: str = "", model: str = "", demo_url: str = "", demo: str = "") -> None:
         settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY, settings.OPENAI_MODEL = url, key, model
         settings.DEMO_MODEL_URL, settings.DEMO_MODEL_KEY, settings.DEMO_MODEL = demo_url, "demo-key", demo
         sync_environment()
