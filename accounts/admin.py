@@ -136,7 +136,9 @@ class ApiKeyAdmin(ModelAdmin):  # type: ignore[misc]
     def formfield_for_foreignkey(self, field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any) -> Any:
         if field.name == "user":
             users = User.objects.filter(is_active=True)
-            kwargs["queryset"] = users if request.user.is_superuser else users.filter(username=request.user.get_username())
+            if not request.user.is_superuser:
+                users = users.filter(username=request.user.get_username())
+            kwargs["queryset"] = users
             kwargs["initial"] = request.user.pk
         return super().formfield_for_foreignkey(field, request, **kwargs)
 
