@@ -7,6 +7,7 @@ the latter, because the typed call walks the whole history each time.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,38 @@ if TYPE_CHECKING:
 
 DEFAULT_OUTPUT_TOKENS = 64_000
 DEFAULT_ABILITIES: Mapping[str, bool] = MappingProxyType({"tool_call": True, "json_mode": True, "streaming": True})
+
+
+@dataclass(frozen=True, slots=True)
+class _Endpoint:
+    """Address, headers and timeout of a client, put together once for each API key."""
+
+    key: str
+    url: httpx2.URL
+    headers: httpx2.Headers
+    extensions: dict[str, Any]
+
+    @classmethod
+    def of(cls, client: openai.AsyncOpenAI, key: str) -> _Endpoint:
+        import httpx2  # the client has loaded it already
+
+        headers = {**client.auth_headers, **client.default_headers}
+        query: Any = client.default_query or None
+        # A request built by the HTTP client carries its own defaults too, such as the encodings it can read.
+        model = client._client.build_request(
+            "POST",
+            f"{client.base_url}chat/completions",
+            headers={name: value for name, value in headers.items() if isinstance(value, str)},
+            params=query,
+            timeout=client.timeout,
+        )
+        del model.headers["content-length"]
+        return cls(key, model.url, httpx2.Headers(model.headers), model.extensions)
+
+    def request(self, body: bytes) -> httpx2.Request:
+        import httpx2
+
+        return httpx2.Request("POST", self.url, headers=self.headers, content=body, extensions=dict(self.extensions))
 
 
 class OpenAIChatModel:
@@ -53,6 +86,7 @@ class OpenAIChatModel:
         self._echo_reasoning = bool(abilities.get("echo_reasoning"))
         self._include_usage = True
         self._tools: tuple[ToolDefinitions | None, bytes] = (None, b"")
+        self._endpoint: _Endpoint | None = None
 
     async def chat(
         self,
@@ -94,20 +128,13 @@ class OpenAIChatModel:
         return await self._send(self._body(messages, tools, options, stream), stream)
 
     async def _send(self, body: bytes, stream: bool) -> httpx2.Response:
-        import httpx2  # the client has loaded it already
+        import httpx2
 
         http: httpx2.AsyncClient = self._client._client
-        await self._client._refresh_api_key()
-        query: Any = self._client.default_query or None
-        headers = {**self._client.auth_headers, **self._client.default_headers}
-        request = http.build_request(
-            "POST",
-            f"{self._client.base_url}chat/completions",
-            content=body,
-            headers={name: value for name, value in headers.items() if isinstance(value, str)},
-            params=query,
-            timeout=self._client.timeout,
-        )
+        key = await self._client._refresh_api_key()
+        if self._endpoint is None or self._endpoint.key != key:
+            self._endpoint = _Endpoint.of(self._client, key)
+        request = self._endpoint.request(body)
         try:
             response = await http.send(request, stream=True)
             if response.status_code >= 400 or not stream:
