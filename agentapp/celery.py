@@ -18,7 +18,12 @@ app.conf.update(
     broker_url=settings.CELERY_BROKER_URL,
     broker_connection_retry_on_startup=True,
     # A sender waits for a missing broker for a moment only: its run is queued already.
-    broker_transport_options={"socket_connect_timeout": 1, "socket_timeout": 5, "max_retries": 1, "interval_start": 0.1},
+    broker_transport_options={
+        "socket_connect_timeout": 1,
+        "socket_timeout": 5,
+        "max_retries": 1,
+        "interval_start": 0.1,
+    },
     task_acks_late=False,
     task_ignore_result=True,
     task_serializer="json",

@@ -1,10 +1,15 @@
-"""The admin's own Content-Security-Policy; the rest of the site keeps the strict one."""
+"""What every request passes: the admin's own Content-Security-Policy, and words for a database that is away."""
 
+import logging
 from collections.abc import Callable
 
 from csp.constants import UNSAFE_EVAL, UNSAFE_INLINE
+from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.utils.deprecation import MiddlewareMixin
+
+log = logging.getLogger(__name__)
 
 
 class AdminCSPMiddleware(MiddlewareMixin):
@@ -15,4 +20,18 @@ class AdminCSPMiddleware(MiddlewareMixin):
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
         if request.path.startswith("/admin/"):
             response._csp_update = {"script-src": [UNSAFE_EVAL], "style-src": [UNSAFE_INLINE]}  # type: ignore[attr-defined]
+        return response
+
+
+class UnavailableMiddleware(MiddlewareMixin):
+    """A page whose database does not answer is a 503 that says so; the API has its own (`agentapp.errors`)."""
+
+    get_response: Callable[[HttpRequest], HttpResponse]
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if not isinstance(exception, OperationalError):
+            return None
+        log.warning("The database does not answer: %s", str(exception).strip()[:200])
+        response = render(request, "503.html", status=503)
+        response["Retry-After"] = "5"
         return response

@@ -141,6 +141,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "csp.middleware.CSPMiddleware",
     "agentapp.middleware.AdminCSPMiddleware",
+    "agentapp.middleware.UnavailableMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID, uuid4
 
 import orjson
@@ -30,7 +31,7 @@ class Hub:
     """`join()` gives a log from its start and goes on from exactly there; `leave()` ends it."""
 
     def __init__(self) -> None:
-        self._redis = live.async_client()
+        self._redis: Any = live.async_client()  # its types describe every protocol at once
         self._streams: dict[str, _Stream] = {}
         self._control = f"hub:{uuid4().hex}"
         self._control_position = b"0"

@@ -75,7 +75,7 @@ class DatabaseJournal:
         if known is not None:
             check_same_call(key, kind, known.request, request)
             if known.state == Call.State.SUCCEEDED:
-                return known.result  # type: ignore[no-any-return]
+                return known.result or {}
             if known.effect_class == EffectClass.ONCE:
                 raise UnknownOutcome(key)
         self.open[key] = call = Open(kind, request, effect_class, datetime.now(UTC), list(started))

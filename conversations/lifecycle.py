@@ -134,7 +134,7 @@ def enqueue(run_id: UUID) -> None:
     from conversations.tasks import execute_run
 
     try:
-        execute_run.apply_async(args=[str(run_id)], retry=False)
+        execute_run.apply_async(args=(str(run_id),), retry=False)
     except Exception as error:  # noqa: BLE001 - kombu raises errors of every transport; the row is safe whatever happens
         log.warning("The broker does not answer (%s). Run %s is queued and starts when it is back.", error, run_id)
 

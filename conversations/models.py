@@ -1,16 +1,23 @@
 """The record: conversations, messages, runs and everything a run did.
 
-PostgreSQL is the truth. What must never be false is a constraint here, not a check in code.
+PostgreSQL is the truth. What must never be false is a constraint here, not a check in code. The only way from a
+request to a row is `visible_to(user)`.
 """
 
 import uuid
-from typing import ClassVar
+from typing import Self
 
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from conversations.querysets import CallQuerySet, ConversationQuerySet, MessageQuerySet, RunQuerySet
+from accounts.models import User
+
+
+class ConversationQuerySet(models.QuerySet["Conversation"]):
+    def visible_to(self, user: User) -> Self:
+        """A conversation belongs to one person; nobody else finds it."""
+        return self.filter(user_id=user.pk) if user.is_active else self.none()
 
 
 class Conversation(models.Model):
@@ -23,7 +30,7 @@ class Conversation(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
-    objects: ClassVar[ConversationQuerySet] = ConversationQuerySet.as_manager()  # type: ignore[assignment]
+    objects = ConversationQuerySet.as_manager()
 
     class Meta:
         indexes = [
@@ -33,6 +40,11 @@ class Conversation(models.Model):
 
     def __str__(self) -> str:
         return self.title or "New conversation"
+
+
+class MessageQuerySet(models.QuerySet["Message"]):
+    def visible_to(self, user: User) -> Self:
+        return self.filter(conversation__user_id=user.pk) if user.is_active else self.none()
 
 
 class Message(models.Model):
@@ -55,7 +67,7 @@ class Message(models.Model):
     client_id = models.CharField(max_length=64, blank=True, help_text="The sender's own id: one message per id.")
     created_at = models.DateTimeField(auto_now_add=True)
 
-    objects: ClassVar[MessageQuerySet] = MessageQuerySet.as_manager()  # type: ignore[assignment]
+    objects = MessageQuerySet.as_manager()
 
     class Meta:
         ordering = ["created_at", "id"]
@@ -68,6 +80,21 @@ class Message(models.Model):
 
     def __str__(self) -> str:
         return f"{self.get_role_display()}: {self.content[:60]}"
+
+
+class RunQuerySet(models.QuerySet["Run"]):
+    def visible_to(self, user: User) -> Self:
+        """One's own runs: to read, watch, stop."""
+        return self.filter(user_id=user.pk) if user.is_active else self.none()
+
+    def inspectable_by(self, user: User) -> Self:
+        """Runs whose trace the user may read: one's own, all with `view_all_runs` (each such look is recorded)."""
+        if user.is_active and user.has_perm("conversations.view_all_runs"):
+            return self.all()
+        return self.visible_to(user)
+
+    def active(self) -> Self:
+        return self.filter(status__in=["queued", "running", "waiting"])
 
 
 class Run(models.Model):
@@ -116,7 +143,7 @@ class Run(models.Model):
     started_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
 
-    objects: ClassVar[RunQuerySet] = RunQuerySet.as_manager()  # type: ignore[assignment]
+    objects = RunQuerySet.as_manager()
 
     class Meta:
         ordering = ["-created_at"]
@@ -150,6 +177,11 @@ class Run(models.Model):
         return self.status in self.ACTIVE
 
 
+class CallQuerySet(models.QuerySet["Call"]):
+    def visible_to(self, user: User) -> Self:
+        return self.filter(run__user_id=user.pk) if user.is_active else self.none()
+
+
 class Call(models.Model):
     """One position of a run's journal: a model call, a tool call, a clock reading … and its result."""
 
@@ -175,7 +207,7 @@ class Call(models.Model):
     started_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
 
-    objects: ClassVar[CallQuerySet] = CallQuerySet.as_manager()  # type: ignore[assignment]
+    objects = CallQuerySet.as_manager()
 
     class Meta:
         ordering = ["id"]

@@ -52,7 +52,7 @@ def sidebar(request: HttpRequest) -> dict[str, Any]:
 def new(request: HttpRequest) -> HttpResponse:
     """An empty page to ask on."""
     agent = default_agent()
-    context = {
+    context: dict[str, Any] = {
         "conversation": None,
         "agent": agent,
         "turns": [],

@@ -12,7 +12,6 @@ from agentapp.embedded.testing import services
 from tests.fake_model import FakeModel
 from tests.product import Product
 
-
 _services = contextlib.ExitStack()
 
 

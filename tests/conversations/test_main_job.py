@@ -87,8 +87,12 @@ def test_an_unknown_tool_is_told_to_the_model(product: Product, person: Person) 
     assert any("no_such_tool" in error and "calculator" in error for error in errors)
 
 
-@pytest.mark.parametrize(("content", "status", "code"), [("  ", 400, "empty_message"), ("x" * 1_000_000, 413, "message_too_long")])
-def test_bad_messages_are_refused_in_words(product: Product, person: Person, content: str, status: int, code: str) -> None:
+@pytest.mark.parametrize(
+    ("content", "status", "code"), [("  ", 400, "empty_message"), ("x" * 1_000_000, 413, "message_too_long")]
+)
+def test_bad_messages_are_refused_in_words(
+    product: Product, person: Person, content: str, status: int, code: str
+) -> None:
     got, problem = call(product, person, "POST", "/api/v1/runs", {"input": content})
     assert (got, problem["code"]) == (status, code)
     assert problem["detail"]

@@ -3,6 +3,8 @@
 import shutil
 import subprocess
 import tempfile
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -123,3 +125,17 @@ def test_the_database_may_go_while_a_run_is_going_on(installation: Installation)
     assert done["data"]["answer"].endswith("word399")
     events = call(installation, person, "GET", f"/api/v1/runs/{ack['run']}/events")[1]
     assert [e["seq"] for e in events] == list(range(1, len(events) + 1))
+
+
+def test_with_the_database_away_a_page_says_so(installation: Installation) -> None:
+    installation.restore()
+    person = installation.person()
+    request = urllib.request.Request(f"{installation.url}/", headers={"Cookie": f"sessionid={person.session}"})  # noqa: S310 - loopback
+    installation.down("postgres")
+    try:
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(request, timeout=20)  # noqa: S310 - loopback
+        assert refused.value.code == 503
+        assert b"What you sent is kept" in refused.value.read()
+    finally:
+        installation.up("postgres")

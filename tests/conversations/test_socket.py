@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Origin
 
 from tests.product import Person, Product
 
@@ -55,7 +56,9 @@ class Page:
 @contextmanager
 def page(product: Product, person: Person) -> Iterator[Page]:
     headers = {"Cookie": f"sessionid={person.session}"}
-    with connect(f"{product.url.replace('http', 'ws')}/ws/", additional_headers=headers, origin=product.url) as socket:  # type: ignore[arg-type]
+    with connect(
+        f"{product.url.replace('http', 'ws')}/ws/", additional_headers=headers, origin=Origin(product.url)
+    ) as socket:
         yield Page(socket)
 
 
@@ -138,7 +141,9 @@ def test_strangers_are_refused(product: Product, person: Person) -> None:
             assert foreign.until(lambda b: True)["code"] == "not_found"
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"type": "nonsense"}', '{"type": "watch", "conversation": 7}', "null"])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"type": "nonsense"}', '{"type": "watch", "conversation": 7}', "null"]
+)
 def test_nonsense_gets_an_error_and_the_socket_lives(product: Product, person: Person, text: str) -> None:
     with page(product, person) as mine:
         mine.socket.send(text)
@@ -149,7 +154,9 @@ def test_nonsense_gets_an_error_and_the_socket_lives(product: Product, person: P
 @pytest.mark.parametrize("headers", [{}, {"Cookie": "sessionid=nonsense"}, {"Authorization": "Bearer aa_nonsense"}])
 def test_without_sign_in_the_socket_closes(product: Product, headers: dict[str, str]) -> None:
     with (
-        connect(f"{product.url.replace('http', 'ws')}/ws/", additional_headers=headers, origin=product.url) as socket,  # type: ignore[arg-type]
+        connect(
+            f"{product.url.replace('http', 'ws')}/ws/", additional_headers=headers, origin=Origin(product.url)
+        ) as socket,
         pytest.raises(ConnectionClosed) as closed,
     ):
         socket.recv(timeout=10)
@@ -160,7 +167,9 @@ def test_without_sign_in_the_socket_closes(product: Product, headers: dict[str, 
 def test_a_foreign_page_cannot_use_the_session(product: Product, person: Person) -> None:
     headers = {"Cookie": f"sessionid={person.session}"}
     with (
-        connect(f"{product.url.replace('http', 'ws')}/ws/", additional_headers=headers, origin="http://evil.example") as socket,  # type: ignore[arg-type]
+        connect(
+            f"{product.url.replace('http', 'ws')}/ws/", additional_headers=headers, origin=Origin("http://evil.example")
+        ) as socket,
         pytest.raises(ConnectionClosed),
     ):
         socket.recv(timeout=10)
