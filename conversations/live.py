@@ -157,7 +157,8 @@ class RunLog:
             future, record = item
             try:
                 numbers = await asyncio.shield(future)
-            except Exception:  # noqa: BLE001 - whoever submitted the record sees the error; here it only means: not written
+            except Exception as error:  # noqa: BLE001 - whoever submitted the record handles it; here: not written
+                log.debug("Events of run %s were not written: %s", self._run, error)
                 continue
             for event in record.events:
                 if event.key in numbers:

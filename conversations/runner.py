@@ -89,7 +89,7 @@ class RunExecution:
             await self._end(Run.Status.FAILED, _reason(error), error=_explain(error))
         except Exception:
             log.exception("Run %s failed", self.claimed.run)
-            text = f"Something went wrong inside the application. An administrator finds it in the log under {self.claimed.run}."
+            text = f"Something went wrong inside. An administrator finds it in the log under {self.claimed.run}."
             await self._end(Run.Status.FAILED, "internal", error=text)
         finally:
             await self._log.close()
@@ -229,7 +229,7 @@ def _explain(error: ModelError) -> str:
         "model_refused": "The model's provider refused the request: its key, model name or quota is not accepted. "
         "An administrator can correct it in the admin under Providers.",
         "context_irreducible": "The conversation is too long for this model. Start a new chat or unpin long messages.",
-        "content_filtered": "The model's provider declined to answer this for reasons of content. Rephrase the question.",
+        "content_filtered": "The model's provider declined to answer for reasons of content. Rephrase the question.",
         "model_unavailable": "The model's answer broke off. Try again.",
         "model_error": "The model's provider did not understand the request. Its words are on the run's page.",
     }

@@ -152,7 +152,8 @@ people, password = [], secrets.token_urlsafe(12)
 hashed = make_password(password)
 for number in range(80):
     staff, name = number < 8, f"person{number}"
-    user = User.objects.create(username=name, email=f"{name}@example.org", password=hashed, is_staff=staff, is_superuser=staff)
+    rights = {"is_staff": staff, "is_superuser": staff}
+    user = User.objects.create(username=name, email=f"{name}@example.org", password=hashed, **rights)
     session = SessionStore()
     session.update({
         SESSION_KEY: str(user.pk),

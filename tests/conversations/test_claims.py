@@ -1,0 +1,85 @@
+"""Who works on a run: one worker at a time, and never nobody."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, connections, transaction
+from django.utils import timezone
+
+from conversations import claims
+from conversations.models import Run
+from tests.factories import make_conversation, make_message, make_run, make_user
+
+PAST = timedelta(seconds=-1)
+
+
+@pytest.fixture
+def run(db: None) -> Run:
+    return make_run(make_message(make_conversation(make_user())))
+
+
+def _lease(run: Run, seconds: float, **fields: Any) -> None:
+    expires = timezone.now() + timedelta(seconds=seconds)
+    Run.objects.filter(id=run.id).update(status="running", lease_expires_at=expires, **fields)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_fifty_deliveries_at_once_one_claims() -> None:
+    run = make_run(make_message(make_conversation(make_user())))
+
+    def deliver(number: int) -> claims.Claim | None:
+        try:
+            return claims.claim(run.id, f"worker {number}")
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(8) as threads:
+        won = [claim for claim in threads.map(deliver, range(50)) if claim]
+    assert [claim.epoch for claim in won] == [1]
+
+
+def test_a_held_lease_is_respected_and_an_expired_one_counts_as_a_crash(run: Run) -> None:
+    _lease(run, 9, epoch=1)
+    assert claims.claim(run.id, "other") is None
+    _lease(run, -1)
+    assert claims.claim(run.id, "other") == claims.Claim(run.id, 2, crashes=1)
+
+
+@pytest.mark.parametrize("status", ["completed", "failed", "cancelled"])
+def test_an_ended_run_is_never_claimed(run: Run, status: str) -> None:
+    Run.objects.filter(id=run.id).update(status=status, ended_at=timezone.now())
+    assert claims.claim(run.id, "late") is None
+
+
+def test_a_heartbeat_tells_lost_runs_from_stopped_ones(run: Run) -> None:
+    claimed = claims.claim(run.id, "me")
+    assert claimed
+    assert claims.renew("me", {run.id: claimed.epoch}) == ({run.id}, set())
+    Run.objects.filter(id=run.id).update(cancel_requested_at=timezone.now())
+    assert claims.renew("me", {run.id: claimed.epoch}) == ({run.id}, {run.id})
+    Run.objects.filter(id=run.id).update(epoch=9)
+    assert claims.renew("me", {run.id: claimed.epoch}) == (set(), set())
+
+
+def test_the_sweeper_finds_what_nobody_works_on(run: Run) -> None:
+    def due() -> bool:
+        with transaction.atomic():
+            return run.id in claims.due_runs()
+
+    assert due()  # its message was lost
+    assert not due()  # enqueued just now
+    _lease(run, 9)
+    assert not due()
+    _lease(run, -1)
+    assert due()  # its worker died
+    Run.objects.filter(id=run.id).update(status="queued", retry_at=timezone.now() + timedelta(seconds=60))
+    assert not due()  # its model is given time
+    Run.objects.filter(id=run.id).update(retry_at=timezone.now() + PAST)
+    assert due()
+
+
+def test_a_conversation_has_one_active_run(run: Run) -> None:
+    with pytest.raises(IntegrityError), transaction.atomic():
+        make_run(run.message)

@@ -1,0 +1,33 @@
+"""Rows for tests: small functions, each with the least that is needed."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from accounts.models import User
+from conversations.models import Conversation, Message, Run
+
+
+def make_user(username: str = "ada", **fields: Any) -> User:
+    return User.objects.create(username=username, password="!", **fields)
+
+
+def make_conversation(user: User, title: str = "Figures") -> Conversation:
+    return Conversation.objects.create(user=user, title=title)
+
+
+def make_message(conversation: Conversation, content: str = "Hello", role: str = "user", **fields: Any) -> Message:
+    return Message.objects.create(conversation=conversation, content=content, role=role, **fields)
+
+
+def make_run(message: Message, status: str = "queued", **fields: Any) -> Run:
+    ended = {"ended_at": timezone.now()} if status in ("completed", "failed", "cancelled") else {}
+    return Run.objects.create(
+        conversation=message.conversation,
+        user=message.conversation.user,
+        message=message,
+        status=status,
+        deadline=timezone.now() + timedelta(days=1),
+        **{**ended, **fields},
+    )
