@@ -12,7 +12,6 @@ urlpatterns = [
     path("readyz", readyz),
     path("api/v1/", api.urls),
     path("admin/", admin.site.urls),
-    path("account/", include("allauth.account.urls")),
     path("jsi18n/", JavaScriptCatalog.as_view(), name="jsi18n"),
     path("", include("accounts.urls")),
     path("", include("conversations.urls")),

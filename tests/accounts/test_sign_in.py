@@ -105,3 +105,18 @@ def test_a_name_and_an_address_mean_one_person(grace, same):
 def test_accounts_without_an_address_do_not_collide(db):
     User.objects.create_user("one")
     User.objects.create_user("two")
+
+
+@pytest.mark.parametrize("page", ["email", "confirm-email", "password/set", "login/code"])
+def test_pages_that_nobody_needs_are_not_there(browser, grace, page):
+    browser.force_login(grace)
+    assert browser.get(f"/account/{page}/").status_code == 404
+
+
+def test_changing_the_password_keeps_this_session_and_ends_the_others(browser, client, grace):
+    sign_in(browser)
+    client.force_login(grace)
+    new = {"oldpassword": PASSWORD, "password1": "a brand new one", "password2": "a brand new one"}
+    assert browser.post(reverse("account_change_password"), new).status_code == 302
+    assert browser.get(reverse("account_change_password")).status_code == 200
+    assert client.get(reverse("account_change_password")).status_code == 302
