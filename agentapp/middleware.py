@@ -8,6 +8,7 @@ from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.deprecation import MiddlewareMixin
+from redis.exceptions import ConnectionError as RedisConnectionError
 
 log = logging.getLogger(__name__)
 
@@ -24,14 +25,17 @@ class AdminCSPMiddleware(MiddlewareMixin):
 
 
 class UnavailableMiddleware(MiddlewareMixin):
-    """A page whose database does not answer is a 503 that says so; the API has its own (`agentapp.errors`)."""
+    """A page whose database or cache does not answer is a 503 that says so; the API has its own (`agentapp.errors`).
+
+    Sign-in counts attempts in the cache, and without it lets nobody guess.
+    """
 
     get_response: Callable[[HttpRequest], HttpResponse]
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        if not isinstance(exception, OperationalError):
+        if not isinstance(exception, OperationalError | RedisConnectionError):
             return None
-        log.warning("The database does not answer: %s", str(exception).strip()[:200])
+        log.warning("The database or the cache does not answer: %s", str(exception).strip()[:200])
         response = render(request, "503.html", status=503)
         response["Retry-After"] = "5"
         return response

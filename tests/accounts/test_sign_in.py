@@ -120,3 +120,11 @@ def test_changing_the_password_keeps_this_session_and_ends_the_others(browser, c
     assert browser.post(reverse("account_change_password"), new).status_code == 302
     assert browser.get(reverse("account_change_password")).status_code == 200
     assert client.get(reverse("account_change_password")).status_code == 302
+
+
+def test_without_its_counters_sign_in_is_interrupted_in_words(browser, grace, settings):
+    settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": "redis://127.0.0.1:1/0"}}
+    answer = sign_in(browser)
+    assert answer.status_code == 503
+    assert answer["Retry-After"]
+    assert not is_signed_in(browser)
