@@ -71,12 +71,12 @@ NODE = PATH="$(CURDIR)/.venv/node:$$PATH";
 
 node_modules/.run: package-lock.json .npmrc | .venv/node
 	@echo "Installing front-end libraries"
-	@$(NODE) npm ci --ignore-scripts --omit=dev --no-audit --no-fund --loglevel=error >/dev/null
+	@$(NODE) npm ci --ignore-scripts --omit=dev --no-audit --no-fund --no-update-notifier --loglevel=error >/dev/null
 	@touch $@
 
 node_modules/.dev: package-lock.json .npmrc | .venv/node
 	@echo "Installing front-end libraries and tools"
-	@$(NODE) npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+	@$(NODE) npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error >/dev/null
 	@touch node_modules/.run $@
 
 var/env: | .venv/.run

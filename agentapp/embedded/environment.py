@@ -103,10 +103,13 @@ def _generate(values: dict[str, str], name: str, make: Callable[[], str]) -> Non
 
 
 def _database(var: Path, values: dict[str, str], sockets: Path, root: Path) -> Path:
-    """PostgreSQL refuses to run as root: then its home is a folder that its own user can reach, remembered here."""
+    """PostgreSQL refuses to run as root: then its home is a folder that its own user can reach, remembered here.
+
+    Its name is random: after somebody deleted `var` with the password, the old data must not be in the way.
+    """
     home = var / "postgres"
     if os.geteuid() == 0:
-        _generate(values, "POSTGRES_HOME", lambda: str(root / f"agentapp-{_digest(var)}"))
+        _generate(values, "POSTGRES_HOME", lambda: str(root / f"agentapp-{secrets.token_hex(5)}"))
         home = sockets = Path(values["POSTGRES_HOME"])
     _generate(values, "POSTGRES_PASSWORD", lambda: secrets.token_urlsafe(24))
     values["DATABASE_URL"] = (
@@ -119,11 +122,8 @@ def _socket_folder(var: Path) -> Path:
     folder = var / "run"
     if len(str(folder / ".s.PGSQL.5432.lock")) <= _SOCKET_PATH_LIMIT:
         return folder
-    return Path("/tmp") / f"agentapp-{os.geteuid()}-{_digest(var)}"  # noqa: S108
-
-
-def _digest(var: Path) -> str:
-    return hashlib.sha256(str(var).encode()).hexdigest()[:10]
+    digest = hashlib.sha256(str(var).encode()).hexdigest()[:10]
+    return Path("/tmp") / f"agentapp-{os.geteuid()}-{digest}"  # noqa: S108
 
 
 def _free_address() -> str:

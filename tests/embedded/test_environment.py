@@ -1,4 +1,5 @@
 import os
+import shutil
 import socket
 import stat
 import subprocess
@@ -113,3 +114,10 @@ def test_the_demo_model_moves_when_its_port_is_taken(var, monkeypatch):
 def test_a_password_in_the_environment_is_not_taken_for_the_embedded_database(var):
     secret = ensure(var, {}).values["POSTGRES_PASSWORD"]
     assert ensure(var, {"POSTGRES_PASSWORD": "of another program"}).values["POSTGRES_PASSWORD"] == secret
+
+
+@as_root
+def test_data_whose_password_was_deleted_is_not_in_the_way(var, tmp_path):
+    first = ensure(var, {}, database_root=tmp_path).postgres_home
+    shutil.rmtree(var)
+    assert ensure(var, {}, database_root=tmp_path).postgres_home != first
