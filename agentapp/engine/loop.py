@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from . import events, prompts
@@ -19,17 +18,16 @@ from .journal import CallKind
 from .limits import Spent
 from .loop_guard import LoopGuard
 from .messages import Completion, Content, Message
+from .observations import Observations
 from .results import AgentResult, StepResult, tool_steps
 from .scope import Scope, llm_request
 from .streaming import AnswerWriter
 from .toolbox import Toolbox
-from .tools import cut_text, observation_for_model
+from .tools import cut_text
 
 if TYPE_CHECKING:
     from .react import ReActAgent
 
-MAX_TOOL_CHARS = 160_000  # all results of a run: 40,000 tokens of four characters
-TOOL_HEAD_CHARS = 500
 CHECKLIST_CHARS = 800
 
 
@@ -59,7 +57,7 @@ class Loop:
         self.spent = Spent(agent.limits)
         self.steps: list[StepResult] = []
         self.tool_turns = 0
-        self.tool_chars = 0
+        self.observations = Observations()
         self.failed_replies = 0
         self.checked = False
         self.held = False
@@ -83,8 +81,9 @@ class Loop:
         return self._unfinished("max_iterations", f"all {last} iterations were used", last)
 
     async def _begin(self) -> None:
-        now = await self._now()
         agent = self.agent
+        # Behind the system message a small model has its examples: the date would spoil the cache of all of them.
+        now = None if self.model.abilities.get("small") else await self.root.now(agent.clock)
         self.tools, usage = await Toolbox.choose(agent, self.query, self.root, self.scope)
         self.spent.add(usage, agent.cost_of(usage))
         self.guard = LoopGuard(self.tools.registry)
@@ -97,17 +96,6 @@ class Loop:
         system, *rest = first_messages(text, self.history, Message.user(self.query, pinned=True))
         examples = [message for example in agent.examples for message in example]
         self.talk = Conversation(agent.guard, self.scope, [system, *examples, *rest], agent.keep_results)
-
-    async def _now(self) -> datetime | None:
-        clock = self.agent.clock
-        # Behind the system message a small model has its examples: the date would spoil the cache of all of them.
-        if clock is None or self.model.abilities.get("small"):
-            return None
-
-        async def effect() -> dict[str, Any]:
-            return {"now": clock().isoformat()}
-
-        return datetime.fromisoformat((await self.root.call("clock/0", CallKind.CLOCK, {}, effect))["now"])
 
     async def _ask(self, iteration: int, options: dict[str, Any], *, is_last: bool) -> Judged:
         """One model call within the context; a provider that finds it too long gets half of it, once a run."""
@@ -250,7 +238,7 @@ class Loop:
         results = await self.tools.run(iteration, turn.calls, refusals)
         self.tool_turns += 1
         self.spent.seconds += max(result["elapsed"] for result in results)
-        observations = [self._within_budget(_told(result)) for result in results]
+        observations = [self.observations.tell(result) for result in results]
         self.talk.say(turn.message, *self.tools.dialect.results(turn.calls, observations))
         self.steps += tool_steps(iteration, turn.reasoning, turn.calls, results)
         self.talk.say(*self.tools.load_requested(turn.calls, results))
@@ -277,14 +265,6 @@ class Loop:
                 refusal = over if allowed < 0 else None
             refusals.append(refusal)
         return refusals
-
-    def _within_budget(self, observation: str) -> str:
-        """Results beyond the budget of the run keep a short head only."""
-        self.tool_chars += len(observation)
-        if self.tool_chars <= MAX_TOOL_CHARS or len(observation) <= TOOL_HEAD_CHARS:
-            return observation
-        notice = f"[cut: the results of this run exceed their budget of {MAX_TOOL_CHARS // 4:,} tokens]"
-        return f"{observation[:TOOL_HEAD_CHARS]}\n{notice}"
 
     async def _answer_at_limit(self, iteration: int, limit: str) -> AgentResult:
         """One last call without tools; when it fails, the fallback text."""
@@ -323,9 +303,3 @@ class Loop:
             streamed=streamed,
             attempt=self.attempt,
         )
-
-
-def _told(result: dict[str, Any]) -> str:
-    text = observation_for_model(result)
-    edited = result.get("executed_arguments")
-    return text if edited is None else f"[A person changed the arguments to {edited} before the call ran.]\n{text}"

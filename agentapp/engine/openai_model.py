@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from .errors import BadModelRequest, IncompleteStream, ModelError, ModelUnavailable
+from .leaked_calls import MarkupHold
 from .messages import Chunk, Completion, Message
 from .models import ToolDefinitions
 from .openai_errors import classify, error_object, error_of_response
@@ -98,7 +99,7 @@ class OpenAIChatModel:
     ) -> Completion:
         options = {"tool_choice": tool_choice, "response_format": response_format}
         response = await self._request(messages, tools, options, stream=False)
-        return read_reply(response.content, response.headers)
+        return read_reply(response.content, response.headers, tools or ())
 
     async def stream_chat(
         self,
@@ -111,7 +112,7 @@ class OpenAIChatModel:
         options = {"tool_choice": tool_choice, "response_format": response_format}
         response = await self._request(messages, tools, options, stream=True)
         try:
-            async for chunk in _read_stream(response):
+            async for chunk in _read_stream(response, tools or ()):
                 yield chunk
         finally:
             await response.aclose()
@@ -190,9 +191,9 @@ class OpenAIChatModel:
         return False
 
 
-async def _read_stream(response: httpx2.Response) -> AsyncIterator[Chunk]:
+async def _read_stream(response: httpx2.Response, tools: ToolDefinitions) -> AsyncIterator[Chunk]:
     """Chunks of text and reasoning, then a last one with the whole reply."""
-    reply, think = ReplyBuilder(), ThinkFilter()
+    reply, think, hold = ReplyBuilder(), ThinkFilter(), MarkupHold()
     usage: Any = None
     done = seen = False
     async for line in _lines(response):
@@ -211,14 +212,18 @@ async def _read_stream(response: httpx2.Response) -> AsyncIterator[Chunk]:
             if content:
                 content, thoughts = think.feed(content)
                 reasoning += thoughts
+                content = hold.feed(content) if tools else content
             if content or reasoning:
                 yield Chunk(content, reasoning)
     content, thoughts = think.flush()
+    content = hold.feed(content) if tools else content
     if content or thoughts:
         yield Chunk(content, thoughts)
     if not done and reply.finish_reason is None:
         raise IncompleteStream("the stream ended without an end" if seen else "the stream was empty")
-    whole = reply.completion(read_usage(usage))
+    whole = reply.completion(read_usage(usage), tools)
+    if tools and (rest := whole.message.text[hold.released :]):
+        yield Chunk(rest)
     yield Chunk(finish_reason=whole.finish_reason, usage=whole.usage, message=whole.message)
 
 

@@ -8,7 +8,9 @@ from typing import Any
 import orjson
 
 from .errors import BadModelRequest, ContentFiltered, ModelError
+from .leaked_calls import read_leaked_calls
 from .messages import Completion, Message, ToolCall, Usage
+from .models import ToolDefinitions
 from .openai_errors import classify, error_object
 from .think import split_thinking
 
@@ -59,7 +61,7 @@ def _wire_call(call: ToolCall) -> dict[str, Any]:
     return {**(call.extra or {}), "id": call.id, "type": "function", "function": function}
 
 
-def read_reply(body: bytes, headers: Mapping[str, str]) -> Completion:
+def read_reply(body: bytes, headers: Mapping[str, str], tools: ToolDefinitions = ()) -> Completion:
     """The reply in an answer with status 200; raises the `ModelError` that it may hold instead."""
     try:
         value = orjson.loads(body)
@@ -73,7 +75,7 @@ def read_reply(body: bytes, headers: Mapping[str, str]) -> Completion:
     choice = choices[0] if choices and isinstance(choices[0], dict) else {}
     reply = ReplyBuilder()
     reply.add(choice.get("message") or {}, choice.get("finish_reason"))
-    return reply.completion(read_usage(value.get("usage")))
+    return reply.completion(read_usage(value.get("usage")), tools)
 
 
 def not_a_completion(body: bytes) -> ModelError:
@@ -141,8 +143,11 @@ class ReplyBuilder:
             call["arguments"] = orjson.dumps(arguments).decode()
         call["extra"].update({key: value for key, value in piece.items() if key not in _CALL_KEYS and value})
 
-    def completion(self, usage: Usage | None) -> Completion:
-        """The whole reply; raises `ContentFiltered` for a refusal or a filter."""
+    def completion(self, usage: Usage | None, tools: ToolDefinitions = ()) -> Completion:
+        """The whole reply; raises `ContentFiltered` for a refusal or a filter.
+
+        Calls of `tools` that arrived as text are taken out of it when there is no proper call.
+        """
         content, thoughts = split_thinking("".join(self._content))
         reasoning = "".join(self._reasoning) + thoughts
         if self._refusal and not content:
@@ -150,6 +155,9 @@ class ReplyBuilder:
         if self.finish_reason == "content_filter":
             raise ContentFiltered(content or "the provider's content filter stopped the reply")
         calls = [_finished_call(call) for call in self._calls]
+        if tools and not calls and (leaked := read_leaked_calls(content, tools)) is not None:
+            content = leaked[0]
+            calls = [ToolCall("", name, arguments) for name, arguments in leaked[1]]
         message = Message("assistant", content, tool_calls=calls, reasoning=reasoning)
         reason = self.finish_reason or ("tool_calls" if calls else "stop")
         return Completion(message, reason, usage or _estimated(message))

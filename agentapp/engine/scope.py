@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from .events import Emit, Event, send
@@ -31,6 +32,16 @@ class Scope:
 
     async def send(self, event: Event) -> None:
         await send(self.emit, event)
+
+    async def now(self, clock: Callable[[], datetime] | None) -> datetime | None:
+        """The time at which the run began, read once."""
+        if clock is None:
+            return None
+
+        async def effect() -> dict[str, Any]:
+            return {"now": clock().isoformat()}
+
+        return datetime.fromisoformat((await self.call("clock/0", CallKind.CLOCK, {}, effect))["now"])
 
     async def call(
         self,
