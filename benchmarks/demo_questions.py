@@ -38,9 +38,11 @@ def _words(*alternatives: str) -> Judge:
 
 
 def _time_in(zone: str) -> Judge:
-    """The answer shows the time there, at most three minutes old, on a 12 or 24 hour clock."""
+    """The answer shows the time there, at most three minutes old, on a 12 or 24 hour clock, and not as UTC."""
 
     def judge(answer: str) -> bool:
+        if re.search(r"\d (UTC|GMT)\b", answer):
+            return False
         now = datetime.now(UTC).astimezone(ZoneInfo(zone))
         recent = [now - timedelta(minutes=minutes) for minutes in range(4)]
         return any(f"{t:%H:%M}" in answer or re.search(rf"\b0?{t:%-I:%M}\s*{t:%p}", answer, re.I) for t in recent)

@@ -108,9 +108,8 @@ class NativeDialect:
 class JsonDialect:
     """One JSON object a reply; one tool an iteration; the observation comes back as a user message.
 
-    A small model gets a stricter schema: one alternative for each tool, and short reasoning. After its first good
-    observation it writes the answer as plain text, which its examples show; after a second bad one it may only
-    give the final answer.
+    A small model gets a stricter schema, with one alternative for each tool and short reasoning, and one tool step:
+    after its first observation it writes the answer as plain text, as its examples show.
     """
 
     json_contract = True
@@ -123,18 +122,14 @@ class JsonDialect:
 
     def offer(self, registry: ToolRegistry) -> None:
         self._format: Options = {}
-        self._final_format: Options = {}
         if self._abilities.get("json_schema"):
             schema = small_schema(registry) if self._small else reply_schema(registry)
             self._format = {"response_format": _schema_format(schema)}
-            self._final_format = {"response_format": _schema_format(FINAL_SCHEMA)}
         elif self._abilities.get("json_mode"):
-            self._format = self._final_format = {"response_format": {"type": "json_object"}}
+            self._format = {"response_format": {"type": "json_object"}}
 
     def options(self, tool_turns: int) -> Options:
-        if self.speaks(tool_turns):
-            return {}
-        return self._final_format if self._small and tool_turns > 1 else self._format
+        return {} if self.speaks(tool_turns) else self._format
 
     def speaks(self, tool_turns: int) -> bool:
         return self._small and self._saw_result
@@ -157,7 +152,7 @@ class JsonDialect:
         return Turn("final" if answer.strip() else "empty", message, answer, reasoning)
 
     def results(self, calls: Sequence[ToolCall], observations: Sequence[str]) -> list[Message]:
-        self._saw_result = not observations[0].startswith("Error: ")
+        self._saw_result = True
         return [Message.user(f"Observation: {text}") for text in observations]
 
 

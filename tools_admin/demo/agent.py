@@ -14,8 +14,8 @@ Exchange = list[dict[str, str]]
 INSTRUCTIONS = "You are the demo agent of a small outdoor shop. Keep answers to one or two sentences."
 
 
-def _direct(question: str, answer: str) -> Exchange:
-    reply = {"type": "final_answer", "reasoning": "Small talk: no tool.", "answer": answer}
+def _direct(question: str, answer: str, why: str = "Small talk") -> Exchange:
+    reply = {"type": "final_answer", "reasoning": f"{why}: no tool.", "answer": answer}
     return [_user(question), _assistant(json.dumps(reply))]
 
 
@@ -59,12 +59,11 @@ def _assistant(text: str) -> dict[str, str]:
 
 EXAMPLES: list[Exchange] = [
     _direct("Hello!", "Hello! I can calculate, tell the time anywhere and look into the demo shop's data."),
-    _calculated("What is 23 * 17?", "23 * 17", "391", "23 * 17 is 391."),
     _clocked(
         "What time is it in Oslo?",
         "Oslo",
         "Oslo: Wednesday, 4 March 2026, 14:25 (UTC+01:00, Europe/Oslo)",
-        "It is 14:25 in Oslo.",
+        "In Oslo it is 14:25 on Wednesday, 4 March 2026.",
     ),
     _queried(
         "How many tents do we sell?",
@@ -75,19 +74,14 @@ EXAMPLES: list[Exchange] = [
     ),
     _direct("Thank you!", "You are welcome!"),
     _calculated("What is 12% of 350?", "350 * 12 / 100", "42", "12% of 350 is 42."),
-    _clocked(
-        "Tell me the time in Vancouver",
-        "Vancouver",
-        "Vancouver: Tuesday, 10 March 2026, 07:41 (UTC-07:00, America/Vancouver)",
-        "It is 07:41 in Vancouver.",
-    ),
     _queried(
-        "What do my notes say about the return policy?",
-        "Notes",
-        "SELECT title, text FROM notes WHERE title LIKE '%return%' OR text LIKE '%return%'",
-        "title | text\nReturn policy | Customers may return unused goods within 45 days.",
-        "Your note says: Customers may return unused goods within 45 days.",
+        "Which category has sold best?",
+        "Shop data",
+        "SELECT category, sum(quantity) AS sold FROM sales GROUP BY category ORDER BY sold DESC LIMIT 1",
+        "category | sold\nsleeping | 359",
+        "The category sleeping has sold best: 359 pieces.",
     ),
+    _direct("What is the capital of Italy?", "The capital of Italy is Rome.", "General knowledge"),
     _calculated(
         "I buy 3 tents for 24.90 each and pay with a 200 note. What is left?",
         "200 - 3 * 24.90",
@@ -95,20 +89,48 @@ EXAMPLES: list[Exchange] = [
         "125.30 is left.",
     ),
     _clocked(
-        "Which day is it today in Toronto?",
-        "Toronto",
-        "Toronto: Friday, 6 March 2026, 09:10 (UTC-05:00, America/Toronto)",
-        "Today is Friday, 6 March 2026 in Toronto.",
+        "What is today's date?",
+        "UTC",
+        "UTC: Saturday, 7 March 2026, 11:32 (UTC+00:00, UTC)",
+        "Today is Saturday, 7 March 2026.",
     ),
     _queried(
-        "What is our cheapest tent?",
+        "How much did we sell in Portugal?",
         "Shop data",
-        "SELECT name, price FROM products WHERE category = 'tents' ORDER BY price LIMIT 1",
-        "name | price\nStorm Tarp | 79",
-        "The cheapest tent is the Storm Tarp for 79.",
+        "SELECT sum(amount) AS revenue FROM sales WHERE country = 'Portugal'",
+        "revenue\n21591.2",
+        "In Portugal we sold for 21,591.20.",
+    ),
+    _queried(
+        "How many orders were paid by card?",
+        "Shop data",
+        "SELECT count(*) FROM orders WHERE payment = 'card'",
+        "Error: no such column: payment. orders(order_id, customer_id, ordered_on, status)",
+        "I could not find that: the data says nothing about the payment.",
     ),
     _direct("Who made you?", "I am the demo agent of this workspace, run by a small language model on this machine."),
     _calculated("What is the square root of 50?", "sqrt(50)", "7.07106781187", "The square root of 50 is about 7.07."),
+    _clocked(
+        "Which day is it today in Toronto?",
+        "Toronto",
+        "Toronto: Friday, 6 March 2026, 09:10 (UTC-05:00, America/Toronto)",
+        "In Toronto it is 09:10 on Friday, 6 March 2026.",
+    ),
+    _queried(
+        "Which tents do we have?",
+        "Shop data",
+        "SELECT name, price FROM products WHERE category = 'tents'",
+        "name | price\nRidge Tent 2P | 249\nFamily Tent 4P | 429\nStorm Tarp | 79",
+        "We have the Ridge Tent 2P for 249, the Family Tent 4P for 429 and the Storm Tarp for 79.",
+    ),
+    _queried(
+        "What do my notes say about returns?",
+        "Notes",
+        "SELECT title, text FROM notes WHERE title LIKE '%return%' OR text LIKE '%return%'",
+        "title | text\nReturn policy | Customers may return unused goods within 45 days.",
+        "Your note “Return policy” says: Customers may return unused goods within 45 days.",
+    ),
+    _direct("Say something nice about autumn", "Autumn paints the forest in gold and red.", "General knowledge"),
     _calculated("3 to the power of 7?", "3 ** 7", "2187", "3 to the power of 7 is 2187."),
 ]
 

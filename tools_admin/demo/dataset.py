@@ -6,37 +6,36 @@ The generator is deterministic, so that everyone who tries the demo agent sees t
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from datetime import date, timedelta
 from functools import cache
 
+# Keys have the same name wherever they occur, and `sales` is already joined: small models write SQL by ear.
 SCHEMA = """
-CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, city TEXT, country TEXT, since DATE);
-CREATE TABLE products (id INTEGER PRIMARY KEY, name TEXT, category TEXT, price REAL, stock INTEGER);
-CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers, ordered_on DATE, status TEXT);
+CREATE TABLE customers (customer_id INTEGER PRIMARY KEY, name TEXT, city TEXT, country TEXT, since DATE);
+CREATE TABLE products (product_id INTEGER PRIMARY KEY, name TEXT, category TEXT, price REAL, stock INTEGER);
+CREATE TABLE orders (order_id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers, ordered_on DATE, status TEXT);
 CREATE TABLE order_lines (
     order_id INTEGER REFERENCES orders, product_id INTEGER REFERENCES products, quantity INTEGER, unit_price REAL
 );
-CREATE TABLE notes (id INTEGER PRIMARY KEY, written_on DATE, title TEXT, text TEXT);
--- One row a line of an order, already joined: most questions about sales need nothing else.
+CREATE TABLE notes (note_id INTEGER PRIMARY KEY, written_on DATE, title TEXT, text TEXT);
 CREATE VIEW sales AS
-SELECT orders.id AS order_id, ordered_on, status, customers.name AS customer, city, country,
+SELECT order_id, ordered_on, status, customers.name AS customer, city, country,
        products.name AS product, category, quantity, round(quantity * unit_price, 2) AS amount
-FROM order_lines
-JOIN orders ON orders.id = order_id
-JOIN customers ON customers.id = customer_id
-JOIN products ON products.id = product_id;
+FROM order_lines JOIN orders USING (order_id) JOIN customers USING (customer_id) JOIN products USING (product_id);
 """
 
 TABLES = {
-    "customers": ("id", "name", "city", "country", "since"),
-    "products": ("id", "name", "category", "price", "stock"),
-    "orders": ("id", "customer_id", "ordered_on", "status"),
-    "order_lines": ("order_id", "product_id", "quantity", "unit_price"),
-    "sales": (
-        "order_id", "ordered_on", "status", "customer", "city", "country", "product", "category", "quantity", "amount",
-    ),
-    "notes": ("id", "written_on", "title", "text"),
-}  # fmt: skip
+    table: tuple(columns.split())
+    for table, columns in {
+        "customers": "customer_id name city country since",
+        "products": "product_id name category price stock",
+        "orders": "order_id customer_id ordered_on status",
+        "order_lines": "order_id product_id quantity unit_price",
+        "sales": "order_id ordered_on status customer city country product category quantity amount",
+        "notes": "note_id written_on title text",
+    }.items()
+}
 
 PRODUCTS = [
     ("Ridge Tent 2P", "tents", 249.0),
@@ -107,9 +106,9 @@ def database_image() -> bytes:
         connection.close()
 
 
-def describe_tables() -> str:
-    """One line a table, as models read it best: ``customers(id, name, …)``."""
-    return "\n".join(f"{table}({', '.join(columns)})" for table, columns in TABLES.items())
+def describe_tables(names: Iterable[str] = TABLES) -> str:
+    """One line a table, as models read it best: ``products(product_id, name, …)``."""
+    return "\n".join(f"{table}({', '.join(TABLES[table])})" for table in names)
 
 
 def _rows() -> dict[str, list[tuple[object, ...]]]:

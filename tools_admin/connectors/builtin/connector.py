@@ -37,7 +37,7 @@ BUILTIN: dict[str, tuple[ToolSpec, Callable[..., str]]] = {
         ToolSpec(
             "current_time",
             "Tell today's date, weekday and the time in a city, country or time zone.",
-            _one_text("place", "A city such as Munich, a country such as Japan, or a zone such as Europe/Paris."),
+            _one_text("place", "A city such as Munich, a country such as Japan, or a zone such as Europe/Paris or UTC."),
             effect_class=EffectClass.READ,
             timeout=5.0,
         ),

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tools_admin.connectors.base import ToolError
-from tools_admin.demo.dataset import database_image, describe_tables
+from tools_admin.demo.dataset import TABLES, database_image, describe_tables
 
 if TYPE_CHECKING:
     import sqlite3
@@ -23,7 +24,7 @@ FUNCTIONS = frozenset(
 
 
 def query_demo_database(sql: str, *, seconds: float = MAX_SECONDS) -> str:
-    """The rows of one SELECT as a text table; raises `ToolError`, with the tables' names, for everything else.
+    """The rows of one SELECT as a text table; raises `ToolError`, with the names that help, for everything else.
 
     Every call opens a copy of the data in memory and throws it away, so that nothing is shared between calls.
     """
@@ -39,7 +40,7 @@ def query_demo_database(sql: str, *, seconds: float = MAX_SECONDS) -> str:
         rows = cursor.fetchmany(MAX_ROWS + 1)
         return _as_table([column[0] for column in cursor.description], rows)
     except (sqlite3.Error, sqlite3.Warning) as error:
-        raise ToolError(_explain(error)) from None
+        raise ToolError(_explain(error, sql)) from None
     finally:
         connection.close()
 
@@ -63,13 +64,19 @@ def _confine(connection: sqlite3.Connection, seconds: float) -> None:
     connection.set_authorizer(authorize)
 
 
-def _explain(error: Exception) -> str:
-    message = str(error)
+def _explain(error: Exception, sql: str) -> str:
+    """What went wrong and the names that help; short, because small models copy what they read."""
+    message = str(error).rstrip(".")
     if message == "interrupted":
         return "The query took too long. Ask for less."
-    if message == "not authorized" or "prohibited" in message:
-        message = "only SELECT on the tables below is allowed"
-    return f"{message[:300].rstrip('.')}. Tables:\n{describe_tables()}"
+    if message.startswith("no such column: "):
+        column = message.removeprefix("no such column: ").rpartition(".")[2]
+        having = [table for table, columns in TABLES.items() if column in columns]
+        named = [table for table in TABLES if re.search(rf"\b{table}\b", sql, re.IGNORECASE)]
+        return f"{message}. {'It is in ' if having else ''}{describe_tables(having or named)}"
+    if "authoriz" in message or "prohibited" in message:
+        message = f"This is not allowed, only SELECT is ({message})"
+    return f"{message[:300]}. The tables are {', '.join(TABLES)}."
 
 
 def _as_table(columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> str:
