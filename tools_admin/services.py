@@ -60,9 +60,9 @@ def choose_model(agent: Agent | None) -> ModelChoice:
     return ModelChoice(first, f"the first enabled model{instead}, because no default model is enabled")
 
 
-def tools_for(agent: Agent, user: User) -> list[Tool]:
-    """The tools this agent may use for this user now, by name."""
-    if not user.is_active:
+def tools_for(agent: Agent | None, user: User) -> list[Tool]:
+    """The tools this agent may use for this user now, by name; none for an agent that is gone."""
+    if agent is None or not user.is_active:
         return []
     return list(agent.tools.filter(enabled=True))
 

@@ -94,6 +94,8 @@ def test_a_reset_for_an_unknown_address_looks_the_same(browser, grace):
     known = browser.post(reverse("account_reset_password"), {"email": "grace@example.org"})
     unknown = browser.post(reverse("account_reset_password"), {"email": "nobody@example.org"})
     assert (known.status_code, known["Location"]) == (unknown.status_code, unknown["Location"])
+    assert [message.to for message in mail.outbox] == [["grace@example.org"], ["nobody@example.org"]]
+    assert "signup" not in str(mail.outbox[1].body), "sign-up is closed"
 
 
 @pytest.mark.parametrize("same", [{"username": "Grace"}, {"username": "other", "email": "GRACE@example.org"}])

@@ -84,8 +84,9 @@ def test_disabling_a_tool_takes_it_from_the_agent(agent):
     assert "calculator" not in {tool.name for tool in services.tools_for(agent, user)}
 
 
-def test_a_disabled_user_has_no_tools(agent):
+def test_a_disabled_user_and_a_deleted_agent_have_no_tools(agent):
     assert services.tools_for(agent, User(is_active=False)) == []
+    assert services.tools_for(None, User(is_active=True)) == []
 
 
 def test_tool_rows_run_through_their_connector_with_the_limits_of_the_row():
