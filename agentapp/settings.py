@@ -282,5 +282,8 @@ LOGGING = {
     "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
-    "loggers": {"httpx2": {"level": "WARNING"}, "daphne": {"level": "WARNING"}},
+    "loggers": {
+        name: {"level": "WARNING"}
+        for name in ("httpx2", "daphne", "celery.beat", "celery.app.trace", "celery.worker.strategy")
+    },
 }

@@ -31,7 +31,9 @@ def readyz(_request: HttpRequest) -> JsonResponse:
     """200, or 503 with the parts that are missing, each in one sentence."""
     problems = {name: text for name, check in _CHECKS.items() if (text := check())}
     status = {"status": "unavailable" if problems else "ok", "problems": problems}
-    return JsonResponse(status, status=503 if problems else 200)
+    response = JsonResponse(status, status=503 if problems else 200)
+    response._has_been_logged = True  # type: ignore[attr-defined]  # whoever asks decides whether it is an error
+    return response
 
 
 def _database() -> str:

@@ -1,5 +1,6 @@
 """What a run needs before its first call, read from rows in one go (synchronous, in a database thread)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -10,48 +11,55 @@ from accounts.models import User
 from agentapp.engine import ChatModel, Message, ModelUnavailable, Tool, budget_for
 from conversations.history import history
 from conversations.lifecycle import tell_run
-from conversations.models import Run
+from conversations.models import Interrupt, Run
 from tools_admin import services as configuration
 from tools_admin.clients import ModelClients
-from tools_admin.models import LanguageModel
+from tools_admin.models import Agent, LanguageModel
 from tools_admin.models import Tool as ToolRow
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """The run with everything its agent is made of."""
+class Equipment:
+    """What an agent is made of."""
 
-    run: Run
     model: ChatModel
     tools: list[Tool]
-    instructions: str
-    examples: list[list[Message]]
-    max_iterations: int
+    instructions: str = ""
+    examples: Sequence[Sequence[Message]] = ()
+    max_iterations: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The run, its agent's equipment, and what the agent is told."""
+
+    run: Run
+    equipment: Equipment
     query: str
     history: list[Message]
+
+
+def equip(agent: Agent | None, user: User, row: LanguageModel, clients: ModelClients) -> Equipment:
+    """The agent as rows describe it now, for one person; without an agent row a model that only talks."""
+    model = configuration.chat_model(row, clients)
+    if agent is None:
+        return Equipment(model, [])
+    tools = configuration.engine_tools(configuration.tools_for(agent, user))
+    examples = [[Message(part["role"], part["content"]) for part in example] for example in agent.examples]
+    return Equipment(model, tools, agent.instructions, examples, agent.max_iterations)
 
 
 def prepare(run_id: UUID, clients: ModelClients) -> Prepared:
     """Reads agent, tools, model and history. Raises NoModel, and ModelUnavailable while the demo model is loading."""
     run = Run.objects.select_related("message", "agent__model__provider", "user").get(id=run_id)
-    agent = run.agent
     row = _bound_model(run)
     status = configuration.model_status()
     if row.provider.source == "demo" and status["state"] in ("downloading", "loading"):
         raise ModelUnavailable(status["message"], code="loading")
-    model = configuration.chat_model(row, clients)
-    tools = configuration.engine_tools(configuration.tools_for(agent, run.user)) if agent else []
+    equipment = equip(run.agent, run.user, row, clients)
     tell_run(run)
-    return Prepared(
-        run=run,
-        model=model,
-        tools=tools,
-        instructions=agent.instructions if agent else "",
-        examples=[[Message(m["role"], m["content"]) for m in example] for example in agent.examples] if agent else [],
-        max_iterations=agent.max_iterations if agent else 50,
-        query=run.message.content,
-        history=history(run, budget_for(model) // 2),
-    )
+    budget = budget_for(equipment.model) // 2
+    return Prepared(run, equipment, run.message.content, history(run, budget))
 
 
 def _bound_model(run: Run) -> LanguageModel:
@@ -80,3 +88,9 @@ def total_usage(run: Run) -> dict[str, Any]:
         cursor.execute(f"SELECT {sums}, count(*) FROM conversations_call WHERE run_id = %s AND kind = 'llm'", [run.id])  # noqa: S608 - names are literals
         row = cursor.fetchone()
     return dict(zip((*names, "calls"), row, strict=True))
+
+
+def waiting_interrupts(run_id: UUID) -> list[tuple[int, UUID, str]]:
+    """Messages sent to the run that no model call has seen: row, message and text."""
+    rows = Interrupt.objects.filter(run_id=run_id, state=Interrupt.State.QUEUED).order_by("id")
+    return list(rows.values_list("id", "message_id", "message__content"))

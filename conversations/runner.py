@@ -14,6 +14,7 @@ from agentapp.engine import (
     CallKind,
     Deny,
     Event,
+    InterruptQueue,
     ModelError,
     ModelUnavailable,
     ReActAgent,
@@ -25,7 +26,7 @@ from conversations.journal import DatabaseJournal
 from conversations.lifecycle import end_run, held, put_back
 from conversations.live import RunLog
 from conversations.models import Call, Run
-from conversations.preparation import Prepared, prepare, tool_is_permitted, total_usage
+from conversations.preparation import Prepared, prepare, tool_is_permitted, total_usage, waiting_interrupts
 from conversations.writer import Writer
 from tools_admin.clients import ModelClients
 from tools_admin.errors import NoModel
@@ -68,6 +69,8 @@ class RunExecution:
         self._log = RunLog(client, claimed.run, claimed.epoch)
         self._journal: DatabaseJournal | None = None
         self._answer: Answer | None = None
+        self._interrupts = InterruptQueue()
+        self._known_interrupts: set[int] = set()
 
     async def execute(self) -> None:
         """Runs to an end, or puts the run back. Cancelling the task stops it; `stop()` then says what became of it."""
@@ -94,6 +97,13 @@ class RunExecution:
         finally:
             await self._log.close()
 
+    async def read_interrupts(self) -> None:
+        """Puts messages that were sent meanwhile where the loop finds them; it marks them when it has read them."""
+        for number, message, text in await in_thread(waiting_interrupts, self.claimed.run):
+            if number not in self._known_interrupts:
+                self._known_interrupts.add(number)
+                self._interrupts.put(text, id=str(message))
+
     async def stop(self, reason: str) -> None:
         """What becomes of the run after its task was cancelled."""
         if reason == "user":
@@ -113,7 +123,8 @@ class RunExecution:
         }
         journal.note(f"run/running/{self.claimed.epoch}", Event("run", state))
         agent = self._agent(prepared, journal, answer)
-        result = await agent.run(prepared.query, history=prepared.history)
+        await self.read_interrupts()
+        result = await agent.run(prepared.query, history=prepared.history, interrupts=self._interrupts)
         text = await self._deliver(agent, prepared.query, result, journal, answer)
         await self._end(Run.Status.COMPLETED, result.stop_reason, answer=text, iterations=result.iterations)
 
@@ -124,16 +135,17 @@ class RunExecution:
                 return Allow()
             return Deny(f"The tool {tool.name} is not available any more.")
 
+        kit = prepared.equipment
         return ReActAgent(
-            prepared.model,
-            prepared.tools,
-            instructions=prepared.instructions,
-            max_iterations=prepared.max_iterations,
+            kit.model,
+            kit.tools,
+            instructions=kit.instructions,
+            max_iterations=kit.max_iterations,
             journal=journal,
             emit=answer.emit,
             gate=gate,
-            examples=prepared.examples,
-            stream_direct=bool(prepared.model.abilities.get("streaming")),
+            examples=kit.examples,
+            stream_direct=bool(kit.model.abilities.get("streaming")),
         )
 
     async def _deliver(
@@ -142,8 +154,10 @@ class RunExecution:
         """The answer's text: streamed already, synthesised over the trace, or delivered as the loop found it."""
         if result.streamed:
             return result.answer
-        if any(step.tool_name for step in result.steps):
-            return "".join([piece async for piece in agent.stream_answer(query, result)])
+        if result.tool_steps:
+            async for _ in agent.stream_answer(query, result):
+                pass  # the pieces go out as events; a second attempt makes earlier ones void
+            return result.delivered or result.answer
 
         async def publish() -> dict[str, Any]:
             answer.emit(Event("answer", {"status": "start"}))

@@ -70,6 +70,7 @@ def _send(user: "User", content: str, conversation_id: UUID | None, client_id: s
     )
     if active:
         Interrupt.objects.create(run=active, message=message)
+        after_commit(wake, active.id)
     run = active or start_run(message, mode=mode)
     Conversation.objects.filter(id=conversation.id).update(updated_at=Now())
     after_commit(_tell_message, user.pk, message)

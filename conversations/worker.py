@@ -15,6 +15,7 @@ from django.db import Error as DatabaseError
 
 from agentapp.database import in_thread
 from conversations import claims, live
+from conversations.priming import prime_demo_model
 from conversations.runner import RunExecution
 from conversations.writer import Writer
 from tools_admin.clients import ModelClients
@@ -54,7 +55,12 @@ class Worker:
 
     def _live(self) -> None:
         asyncio.set_event_loop(self.loop)
-        jobs = (self._writer.run(), self._beat_for_ever(), self._listen_for_ever())
+        jobs = (
+            self._writer.run(),
+            self._beat_for_ever(),
+            self._listen_for_ever(),
+            prime_demo_model(self._models),
+        )
         self._background = [self.loop.create_task(job) for job in jobs]
         self.loop.run_forever()
 
@@ -108,6 +114,12 @@ class Worker:
         for run_id in cancelled:
             self._stop(run_id, "user")
 
+    async def _look_at(self, run_id: UUID) -> None:
+        """Somebody stopped this run, or said something to it."""
+        if run_id in self._runs:
+            await self._renew()
+            await self._runs[run_id][0].read_interrupts()
+
     async def _listen_for_ever(self) -> None:
         """Wake-ups make a stop felt at once; without them the heartbeat sees it a little later."""
         while True:
@@ -116,7 +128,7 @@ class Worker:
                     await channel.subscribe("wake")
                     async for message in channel.listen():
                         if message["type"] == "message":
-                            await self._renew()
+                            await self._look_at(UUID(message["data"].decode()))
             except (redis.RedisError, OSError, DatabaseError) as error:
                 log.warning("The live channel does not answer (%s); listening again in a second.", error)
                 await asyncio.sleep(1)

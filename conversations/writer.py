@@ -1,8 +1,8 @@
 """The one writer of a worker process: journal records and durable events of all its runs, committed in groups.
 
 Each caller waits for the commit that holds its record. A record is one SQL statement: it counts up the run's `seq`,
-writes the call and appends the events, all only if the run still belongs to the caller's epoch. Applying the same
-record twice (after a connection broke between commit and answer) changes nothing.
+writes the call, appends the events and marks the interrupts they report as read, all only if the run still belongs to
+the caller's epoch. Applying the same record twice (after a connection broke between commit and answer) changes nothing.
 """
 
 import asyncio
@@ -53,6 +53,10 @@ WITH given AS (
     INSERT INTO conversations_runevent (run_id, seq, channel, data, key, at)
     SELECT %(run)s, fence.first_seq + fresh.place, fresh.channel, fresh.data, fresh.key, %(at)s FROM fence, fresh
     RETURNING seq, key
+), admitted AS (
+    UPDATE conversations_interrupt interrupt SET state = 'admitted' FROM fence, fresh
+    WHERE fresh.channel = 'inject' AND interrupt.run_id = %(run)s AND interrupt.state = 'queued'
+        AND interrupt.message_id = (fresh.data->>'message_id')::uuid
 )
 SELECT (SELECT first_seq FROM fence), (SELECT json_agg(json_build_array(seq, key)) FROM appended)
 """

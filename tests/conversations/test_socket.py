@@ -115,16 +115,20 @@ def test_the_same_client_id_makes_one_message(product: Product, person: Person) 
     assert count == [(2,)]
 
 
-def test_a_message_sent_meanwhile_becomes_the_next_turn(product: Product, person: Person) -> None:
+def test_a_message_sent_meanwhile_is_read_by_the_run(product: Product, person: Person) -> None:
     product.model.token_delay = 0.005
     with page(product, person) as mine:
         first = send(mine, "Tell a long story")
+        mine.until(lambda b: mine.text.get(first["run"], "") != "")
         second = send(mine, "And hello", "c2", first["conversation"])
-        assert second["injected"]
-        mine.ended(first["run"])
-        done = mine.until(lambda b: b.get("channel") == "done")
-    assert done["run"] != first["run"]
-    assert done["data"]["answer"] == "Hello! You wrote: And hello"
+        assert (second["injected"], second["run"]) == (True, first["run"])
+        done = mine.ended(first["run"])
+    assert done["data"]["answer"] == "Hello! You wrote: [USER INTERRUPT]: And hello"
+    assert mine.text[first["run"]] == done["data"]["answer"]
+    injected = [e["data"] for e in mine.events if e["channel"] == "inject"]
+    assert injected == [{"type": "inject", "content": "And hello", "message_id": second["message"]}]
+    state = product.sql("SELECT state FROM conversations_interrupt WHERE message_id = %s", second["message"])
+    assert state == [("admitted",)]
 
 
 def test_strangers_are_refused(product: Product, person: Person) -> None:
