@@ -132,12 +132,12 @@ class JsonDialect:
         return {} if self.speaks(tool_turns) else self._format
 
     def speaks(self, tool_turns: int) -> bool:
-        return self._small and self._saw_result
+        return self._small and tool_turns > 0
 
     def read(self, completion: Completion, iteration: int) -> Turn:
         message = Message.assistant(completion.message.text)
         text, thoughts = message.text, completion.message.reasoning
-        if self.speaks(iteration):
+        if self._small and self._saw_result:
             return Turn("final" if text.strip() else "empty", message, text, thoughts)
         reply = extract_json(text)
         if reply is None:

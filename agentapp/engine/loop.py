@@ -146,7 +146,7 @@ class Loop:
             CallKind.LLM,
             llm_request(self.model, new, before, "loop", options),
             effect,
-            started=(*compacted, events.thinking_start(iteration)),
+            started=(events.thinking_start(iteration), *compacted),
             finished=finished,
         )
         return record, judged[-1] if judged else self._judge(iteration, record, is_last)

@@ -57,7 +57,7 @@ class LoopGuard:
             self._window.append(identity)
             outcome, count = self._equal.get(identity, ("", 0))
             self._equal[identity] = (result["content"], count + 1 if outcome == result["content"] else 1)
-            if self._is_invalid(call):
+            if result.get("invalid"):
                 self._invalid[identity] += 1
             if self._counts[identity] == WARN_AT:
                 warnings.append(f"{call.name} was called {WARN_AT} times with the same arguments.")
@@ -76,10 +76,6 @@ class LoopGuard:
     def _may_repeat(self, call: ToolCall) -> bool:
         tool = self._registry.get(call.name)
         return tool is not None and tool.repeatable
-
-    def _is_invalid(self, call: ToolCall) -> bool:
-        tool = self._registry.get(call.name)
-        return call.invalid is not None or (tool is not None and tool.argument_error(call.arguments) is not None)
 
 
 def identity_of(call: ToolCall) -> str:

@@ -6,25 +6,28 @@ the latter, because the typed call walks the whole history each time.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from .errors import BadModelRequest, IncompleteStream, ModelError, ModelUnavailable
+from .history import merge_adjacent
 from .leaked_calls import MarkupHold
 from .messages import Chunk, Completion, Message
 from .models import ToolDefinitions
 from .openai_errors import classify, error_object, error_of_response
-from .openai_wire import ReplyBuilder, dump_json, encode_message, not_a_completion, read_reply, read_usage
+from .openai_wire import ReplyBuilder, WireStyle, dump_json, encode_message, not_a_completion, read_reply
 from .think import ThinkFilter
 
 if TYPE_CHECKING:
     import httpx2
     import openai
 
+_WANTS_SHORT_IDS = re.compile(r"tool[ _]call[ _]id.*length of 9", re.IGNORECASE | re.DOTALL)
 DEFAULT_OUTPUT_TOKENS = 64_000
 DEFAULT_ABILITIES: Mapping[str, bool] = MappingProxyType({"tool_call": True, "json_mode": True, "streaming": True})
 
@@ -64,8 +67,9 @@ class _Endpoint:
 class OpenAIChatModel:
     """`extra` is merged into every request body (temperature, `max_tokens` …).
 
-    The ability `echo_reasoning` sends reasoning back with its tool calls, for providers that require it.
-    Parameters that an endpoint refuses are left out from then on.
+    Abilities of this adapter: `echo_reasoning` sends reasoning back with its tool calls, for providers that require
+    it; `short_ids` gives calls ids of nine letters and digits; `merge_roles` joins messages of one role in a row.
+    What an endpoint refuses by name is learnt from its error and done its way from then on.
     """
 
     def __init__(
@@ -84,7 +88,7 @@ class OpenAIChatModel:
         self.max_output_tokens = max_output_tokens
         self._client = client
         self._extra = dict(extra or {})
-        self._echo_reasoning = bool(abilities.get("echo_reasoning"))
+        self._style = WireStyle(bool(abilities.get("echo_reasoning")), bool(abilities.get("short_ids")))
         self._include_usage = True
         self._tools: tuple[ToolDefinitions | None, bytes] = (None, b"")
         self._endpoint: _Endpoint | None = None
@@ -99,7 +103,7 @@ class OpenAIChatModel:
     ) -> Completion:
         options = {"tool_choice": tool_choice, "response_format": response_format}
         response = await self._request(messages, tools, options, stream=False)
-        return read_reply(response.content, response.headers, tools or ())
+        return read_reply(response.content, response.headers).completion(messages, tools or ())
 
     async def stream_chat(
         self,
@@ -112,7 +116,7 @@ class OpenAIChatModel:
         options = {"tool_choice": tool_choice, "response_format": response_format}
         response = await self._request(messages, tools, options, stream=True)
         try:
-            async for chunk in _read_stream(response, tools or ()):
+            async for chunk in _read_stream(response, messages, tools or ()):
                 yield chunk
         finally:
             await response.aclose()
@@ -160,8 +164,10 @@ class OpenAIChatModel:
             rest["stream"] = True
             if self._include_usage:
                 rest["stream_options"] = {"include_usage": True}
+        if self.abilities.get("merge_roles"):
+            messages = merge_adjacent(messages)
         parts = [b'{"messages":[']
-        parts.append(b",".join(encode_message(m, echo_reasoning=self._echo_reasoning) for m in messages))
+        parts.append(b",".join(encode_message(message, self._style) for message in messages))
         parts.append(b"],")
         if tools:
             if self._tools[0] is not tools:
@@ -177,7 +183,10 @@ class OpenAIChatModel:
             self._include_usage = False
             return True
         if "reasoning_content" in message:
-            self._echo_reasoning = not self._echo_reasoning
+            self._style = replace(self._style, echo_reasoning=not self._style.echo_reasoning)
+            return True
+        if _WANTS_SHORT_IDS.search(message) and not self._style.short_ids:
+            self._style = replace(self._style, short_ids=True)
             return True
         if "max_completion_tokens" in message and "max_tokens" in self._extra:
             self._extra["max_completion_tokens"] = self._extra.pop("max_tokens")
@@ -191,10 +200,11 @@ class OpenAIChatModel:
         return False
 
 
-async def _read_stream(response: httpx2.Response, tools: ToolDefinitions) -> AsyncIterator[Chunk]:
+async def _read_stream(
+    response: httpx2.Response, messages: Sequence[Message], tools: ToolDefinitions
+) -> AsyncIterator[Chunk]:
     """Chunks of text and reasoning, then a last one with the whole reply."""
     reply, think, hold = ReplyBuilder(), ThinkFilter(), MarkupHold()
-    usage: Any = None
     done = seen = False
     async for line in _lines(response):
         if line == b"data: [DONE]" or line[5:].strip() == b"[DONE]":
@@ -204,24 +214,20 @@ async def _read_stream(response: httpx2.Response, tools: ToolDefinitions) -> Asy
         if value is None:
             continue
         seen = True
-        usage = value.get("usage") or usage
-        for choice in (value.get("choices") or ())[:1]:
-            content, reasoning = reply.add(
-                choice.get("delta") or choice.get("message") or {}, choice.get("finish_reason")
-            )
-            if content:
-                content, thoughts = think.feed(content)
-                reasoning += thoughts
-                content = hold.feed(content) if tools else content
-            if content or reasoning:
-                yield Chunk(content, reasoning)
+        content, reasoning = reply.add(value)
+        if content:
+            content, thoughts = think.feed(content)
+            reasoning += thoughts
+            content = hold.feed(content) if tools else content
+        if content or reasoning:
+            yield Chunk(content, reasoning)
     content, thoughts = think.flush()
     content = hold.feed(content) if tools else content
     if content or thoughts:
         yield Chunk(content, thoughts)
     if not done and reply.finish_reason is None:
         raise IncompleteStream("the stream ended without an end" if seen else "the stream was empty")
-    whole = reply.completion(read_usage(usage), tools)
+    whole = reply.completion(messages, tools)
     if tools and (rest := whole.message.text[hold.released :]):
         yield Chunk(rest)
     yield Chunk(finish_reason=whole.finish_reason, usage=whole.usage, message=whole.message)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -13,17 +16,36 @@ from .messages import Completion, Message, ToolCall, Usage
 from .models import ToolDefinitions
 from .openai_errors import classify, error_object
 from .think import split_thinking
+from .tokens import estimate_tokens, text_tokens
 
+_ALPHABET = string.ascii_letters + string.digits
 _CALL_KEYS = {"id", "type", "function", "index"}
 
 
-def encode_message(message: Message, *, echo_reasoning: bool) -> bytes:
-    """The message as JSON; computed once for each message."""
-    key = ("openai", echo_reasoning)
-    encoded: bytes | None = message.cache.get(key)
+@dataclass(frozen=True, slots=True)
+class WireStyle:
+    """What an endpoint wants differently."""
+
+    echo_reasoning: bool = False
+    short_ids: bool = False
+
+
+def encode_message(message: Message, style: WireStyle) -> bytes:
+    """The message as JSON; computed once for each message and style."""
+    encoded: bytes | None = message.cache.get(style)
     if encoded is None:
-        encoded = message.cache[key] = dump_json(_wire(message, echo_reasoning))
+        encoded = message.cache[style] = dump_json(_wire(message, style))
     return encoded
+
+
+def short_id(call_id: str) -> str:
+    """Nine letters and digits, always the same ones for an id."""
+    number = int.from_bytes(hashlib.sha256(call_id.encode("utf-8", "replace")).digest())
+    digits = []
+    for _ in range(9):
+        number, digit = divmod(number, len(_ALPHABET))
+        digits.append(_ALPHABET[digit])
+    return "".join(digits)
 
 
 def dump_json(value: Any) -> bytes:
@@ -42,26 +64,27 @@ def _without_surrogates(value: Any) -> Any:
     return [_without_surrogates(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _wire(message: Message, echo_reasoning: bool) -> dict[str, Any]:
+def _wire(message: Message, style: WireStyle) -> dict[str, Any]:
     data: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         data["content"] = message.content or None
-        data["tool_calls"] = [_wire_call(call) for call in message.tool_calls]
-        if echo_reasoning and message.reasoning:
+        data["tool_calls"] = [_wire_call(call, style) for call in message.tool_calls]
+        if style.echo_reasoning and message.reasoning:
             data["reasoning_content"] = message.reasoning
     if message.tool_call_id is not None:
-        data["tool_call_id"] = message.tool_call_id
+        data["tool_call_id"] = short_id(message.tool_call_id) if style.short_ids else message.tool_call_id
     if message.name:
         data["name"] = message.name
     return data
 
 
-def _wire_call(call: ToolCall) -> dict[str, Any]:
+def _wire_call(call: ToolCall, style: WireStyle) -> dict[str, Any]:
+    call_id = short_id(call.id) if style.short_ids else call.id
     function = {"name": call.name, "arguments": dump_json(call.arguments).decode()}
-    return {**(call.extra or {}), "id": call.id, "type": "function", "function": function}
+    return {**(call.extra or {}), "id": call_id, "type": "function", "function": function}
 
 
-def read_reply(body: bytes, headers: Mapping[str, str], tools: ToolDefinitions = ()) -> Completion:
+def read_reply(body: bytes, headers: Mapping[str, str]) -> ReplyBuilder:
     """The reply in an answer with status 200; raises the `ModelError` that it may hold instead."""
     try:
         value = orjson.loads(body)
@@ -69,13 +92,11 @@ def read_reply(body: bytes, headers: Mapping[str, str], tools: ToolDefinitions =
         raise not_a_completion(body) from None
     if (error := error_object(value)) is not None:
         raise classify(None, error, headers)
-    choices = value.get("choices") if isinstance(value, dict) else None
-    if not isinstance(choices, list):
+    if not isinstance(value, dict) or not isinstance(value.get("choices"), list):
         raise not_a_completion(body)
-    choice = choices[0] if choices and isinstance(choices[0], dict) else {}
     reply = ReplyBuilder()
-    reply.add(choice.get("message") or {}, choice.get("finish_reason"))
-    return reply.completion(read_usage(value.get("usage")), tools)
+    reply.add(value)
+    return reply
 
 
 def not_a_completion(body: bytes) -> ModelError:
@@ -83,20 +104,20 @@ def not_a_completion(body: bytes) -> ModelError:
     return BadModelRequest(f"the endpoint did not answer with a completion: {beginning or 'an empty body'}")
 
 
-def read_usage(usage: Any) -> Usage | None:
-    if not isinstance(usage, dict):
-        return None
+def read_usage(usage: Mapping[str, Any]) -> Usage:
     prompt = usage.get("prompt_tokens_details") or {}
     output = usage.get("completion_tokens_details") or {}
-    cached = prompt.get("cached_tokens") or usage.get("prompt_cache_hit_tokens") or usage.get("cached_tokens") or 0
-    reasoning = output.get("reasoning_tokens") or usage.get("reasoning_tokens") or 0
     return Usage(
-        usage.get("prompt_tokens") or usage.get("input_tokens") or 0,
-        usage.get("completion_tokens") or usage.get("output_tokens") or 0,
-        cached,
-        reasoning,
+        _count(usage.get("prompt_tokens"), usage.get("input_tokens")),
+        _count(usage.get("completion_tokens"), usage.get("output_tokens")),
+        _count(prompt.get("cached_tokens"), usage.get("prompt_cache_hit_tokens"), usage.get("cached_tokens")),
+        _count(output.get("reasoning_tokens"), usage.get("reasoning_tokens")),
         calls=1,
     )
+
+
+def _count(*values: Any) -> int:
+    return next((int(value) for value in values if isinstance(value, int | float) and value), 0)
 
 
 class ReplyBuilder:
@@ -108,12 +129,23 @@ class ReplyBuilder:
         self._calls: list[dict[str, Any]] = []
         self._by_index: dict[Any, dict[str, Any]] = {}
         self._refusal = ""
+        self._usage: Usage | None = None
         self.finish_reason: str | None = None
 
-    def add(self, delta: Mapping[str, Any], finish_reason: Any) -> tuple[str, str]:
-        """Takes a delta in; returns its text and its reasoning."""
-        if finish_reason:
-            self.finish_reason = str(finish_reason)
+    def add(self, value: Mapping[str, Any]) -> tuple[str, str]:
+        """Takes a reply or a chunk of one in; returns its text and its reasoning."""
+        try:
+            if usage := value.get("usage"):
+                self._usage = read_usage(usage)
+            choices = value.get("choices")
+            return self._add_choice(choices[0]) if choices else ("", "")
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise BadModelRequest(f"the endpoint's answer has an unknown form: {error}") from error
+
+    def _add_choice(self, choice: Mapping[str, Any]) -> tuple[str, str]:
+        delta = choice.get("delta") or choice.get("message") or {}
+        if reason := choice.get("finish_reason"):
+            self.finish_reason = str(reason)
         content = _text_of(delta.get("content"))
         reasoning = _text_of(delta.get("reasoning_content") or delta.get("reasoning"))
         if content:
@@ -128,7 +160,8 @@ class ReplyBuilder:
 
     def _add_call(self, piece: Mapping[str, Any]) -> None:
         function = piece.get("function") or {}
-        call_id, name, arguments = piece.get("id") or "", function.get("name") or "", function.get("arguments")
+        call_id, name = _text_of(piece.get("id")), _text_of(function.get("name"))
+        arguments = function.get("arguments")
         index = piece.get("index")
         call = self._by_index.get(index) if index is not None else (self._calls[-1] if self._calls else None)
         if call is None or _begins_anew(call, call_id, name):
@@ -143,10 +176,11 @@ class ReplyBuilder:
             call["arguments"] = orjson.dumps(arguments).decode()
         call["extra"].update({key: value for key, value in piece.items() if key not in _CALL_KEYS and value})
 
-    def completion(self, usage: Usage | None, tools: ToolDefinitions = ()) -> Completion:
+    def completion(self, messages: Sequence[Message], tools: ToolDefinitions) -> Completion:
         """The whole reply; raises `ContentFiltered` for a refusal or a filter.
 
-        Calls of `tools` that arrived as text are taken out of it when there is no proper call.
+        Calls of `tools` that arrived as text are taken out of it when there is no proper call. Missing usage is
+        estimated from the request's `messages` and marked.
         """
         content, thoughts = split_thinking("".join(self._content))
         reasoning = "".join(self._reasoning) + thoughts
@@ -160,7 +194,7 @@ class ReplyBuilder:
             calls = [ToolCall("", name, arguments) for name, arguments in leaked[1]]
         message = Message("assistant", content, tool_calls=calls, reasoning=reasoning)
         reason = self.finish_reason or ("tool_calls" if calls else "stop")
-        return Completion(message, reason, usage or _estimated(message))
+        return Completion(message, reason, self._usage or _estimated(messages, tools, message))
 
 
 def _begins_anew(call: Mapping[str, Any], call_id: str, name: str) -> bool:
@@ -206,6 +240,6 @@ def _text_of(content: Any) -> str:
     return ""
 
 
-def _estimated(message: Message) -> Usage:
-    said = len(message.text) + len(message.reasoning)
-    return Usage(0, said // 4 + 1, calls=1, estimated=True)
+def _estimated(messages: Sequence[Message], tools: ToolDefinitions, reply: Message) -> Usage:
+    said = estimate_tokens([reply]) + text_tokens(reply.reasoning)
+    return Usage(estimate_tokens(messages, tools), said, calls=1, estimated=True)

@@ -7,21 +7,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .messages import Message, ToolCall, Usage
+from .tools import Artifact
 
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """One tool call, or with `tool_name` None the final answer.
-
-    `artifacts` are in recorded form: filename, content_type, size, and data as base64.
-    """
+    """One tool call, or with `tool_name` None the final answer."""
 
     iteration: int
     tool_name: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
     observation: str = ""
     error: str | None = None
-    artifacts: Sequence[Mapping[str, Any]] = ()
+    artifacts: Sequence[Artifact] = ()
     elapsed: float = 0.0
     reasoning: str = ""
 
@@ -61,7 +59,7 @@ def tool_steps(
             result.get("executed_arguments", call.arguments),
             "" if result["is_error"] else result["content"],
             result["content"] if result["is_error"] else None,
-            result["artifacts"],
+            tuple(Artifact.from_dict(artifact) for artifact in result["artifacts"]),
             result["elapsed"],
             reasoning,
         )

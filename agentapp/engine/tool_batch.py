@@ -75,7 +75,8 @@ class ToolBatch:
         request: dict[str, Any] = {"name": call.name, "arguments": call.arguments, "call_id": call.id}
         arguments = call.arguments
         tool = self.registry.get(call.name)
-        refusal = refusal or self._refusal(tool, call)
+        fault = self._fault(tool, call)
+        refusal = refusal or fault
         if tool is not None and refusal is None and not self.scope.recorded(name):
             decision = await self._decide(tool, arguments, key)
             if isinstance(decision, Deny):
@@ -85,7 +86,7 @@ class ToolBatch:
 
         async def effect() -> dict[str, Any]:
             if tool is None or refusal is not None:
-                return error_result(refusal or "")
+                return error_result(refusal or "", invalid=fault is not None)
             result = await self._execute(tool, arguments, key)
             return result if arguments is call.arguments else {**result, "executed_arguments": arguments}
 
@@ -108,7 +109,7 @@ class ToolBatch:
             _call_key.reset(token)
         return result_to_dict(result, tool, round(max(0.0, self.time() - begun), 6))
 
-    def _refusal(self, tool: Tool | None, call: ToolCall) -> str | None:
+    def _fault(self, tool: Tool | None, call: ToolCall) -> str | None:
         """Why this call cannot run at all, in words that help the model to repair it."""
         if tool is None:
             names = ", ".join(self.registry.names) or "none"

@@ -31,6 +31,18 @@ class Artifact:
     content_type: str
     data: bytes
 
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "filename": self.filename,
+            "content_type": self.content_type,
+            "size": len(self.data),
+            "data": base64.b64encode(self.data).decode(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Artifact:
+        return cls(data["filename"], data["content_type"], base64.b64decode(data["data"]))
+
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
@@ -151,27 +163,20 @@ def as_result(value: Any) -> ToolResult:
 
 
 def result_to_dict(result: ToolResult, tool: Tool, elapsed: float) -> dict[str, Any]:
-    """The form in which a result is recorded: cut to the tool's limit, files as base64."""
+    """The form in which a result is recorded, cut to the tool's limit."""
     return {
         "content": cut_text(result.content, tool.max_result_chars),
         "is_error": result.is_error,
         "content_type": result.content_type,
-        "artifacts": [
-            {
-                "filename": artifact.filename,
-                "content_type": artifact.content_type,
-                "size": len(artifact.data),
-                "data": base64.b64encode(artifact.data).decode(),
-            }
-            for artifact in result.artifacts
-        ],
+        "artifacts": [artifact.to_dict() for artifact in result.artifacts],
         "elapsed": elapsed,
     }
 
 
-def error_result(text: str) -> dict[str, Any]:
-    """The recorded form of a call that was not run."""
-    return {"content": text, "is_error": True, "content_type": "text/plain", "artifacts": [], "elapsed": 0.0}
+def error_result(text: str, *, invalid: bool = False) -> dict[str, Any]:
+    """The recorded form of a call that was not run; `invalid` when it never could be."""
+    data = {"content": text, "is_error": True, "content_type": "text/plain", "artifacts": [], "elapsed": 0.0}
+    return {**data, "invalid": True} if invalid else data
 
 
 def observation_for_model(result: Mapping[str, Any]) -> str:

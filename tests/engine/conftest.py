@@ -3,8 +3,13 @@
 import json
 
 import pytest
+from hypothesis import settings
 
 from agentapp.engine import EffectClass, Tool, tool
+
+# A busy machine is no failure, and examples are not kept between runs.
+settings.register_profile("engine", deadline=None, database=None)
+settings.load_profile("engine")
 
 
 @pytest.fixture

@@ -247,7 +247,7 @@ async def test_results_become_words_for_the_model(counting):
     assert "<h1>" not in told[2]
     assert told[3] == "Error: x"
     assert all(step.error is None for step in result.tool_steps)
-    assert result.steps[2].artifacts[0]["data"] == "eA=="
+    assert result.steps[2].artifacts == (Artifact("a.html", "text/html", b"x"),)
 
 
 async def test_a_long_result_is_cut_with_both_sizes(counting):

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import openai
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentapp.engine import (
     BadModelRequest,
@@ -22,6 +24,7 @@ from agentapp.engine import (
     ReActAgent,
     ToolCall,
 )
+from agentapp.engine.openai_wire import read_reply, short_id
 
 from .fake_provider import answer, serving, stream_answer, text_answer
 
@@ -269,6 +272,22 @@ async def test_cancelling_closes_the_connection_at_once(model_at):
         await asyncio.wait_for(provider.hung_up.wait(), 1)
 
 
+async def test_cancelling_a_plain_call_closes_the_connection_too(model_at):
+    arrived = asyncio.Event()
+
+    async def never(writer, reader):
+        arrived.set()
+        await reader.readexactly(1)
+
+    async with serving(never) as provider:
+        call = asyncio.create_task(model_at(provider).chat(ASK))
+        await asyncio.wait_for(arrived.wait(), 2)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await asyncio.wait_for(provider.hung_up.wait(), 1)
+
+
 def deltas(*pieces):
     lines = [f"data: {json.dumps({'choices': [{'delta': {'tool_calls': [piece]}}]})}" for piece in pieces]
     return stream_answer([*lines, "data: [DONE]"])
@@ -380,3 +399,65 @@ async def test_markup_that_cannot_be_read_is_asked_for_again(model_at, add):
     async with serving(text_answer('<tool_call>{"name": "add", "argu'), text_answer("It is 5.")) as provider:
         result = await ReActAgent(model_at(provider), [add]).run("2 + 3?")
     assert (result.answer, result.iterations) == ("It is 5.", 2)
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(
+                ["message", "delta", "content", "tool_calls", "function", "arguments", "id", "usage", "name", "error"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.lists(JUNK, max_size=2), JUNK)
+def test_answers_of_any_form_raise_model_errors_only(choices, usage):
+    body = json.dumps({"choices": choices, "usage": usage}).encode()
+    try:
+        completion = read_reply(body, {}).completion(ASK, ())
+    except ModelError:
+        return
+    assert isinstance(completion.message.text, str)
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_ids_are_shortened_for_endpoints_that_want_it(model_at, known):
+    refusal = {"message": "Tool call id was x but must be a-z, A-Z, 0-9, with a length of 9."}
+    history = [*ASK, Message.assistant("", [ToolCall("call_1_0", "echo", {})]), Message.tool("call_1_0", "ok")]
+    answers = [text_answer("ok")] if known else [answer(400, {"error": refusal}), text_answer("ok")]
+    async with serving(*answers) as provider:
+        await model_at(provider, abilities={"short_ids": known}).chat(history)
+    _, call, result = provider.requests[-1]["messages"]
+    assert call["tool_calls"][0]["id"] == result["tool_call_id"]
+    assert len(result["tool_call_id"]) == 9
+    assert result["tool_call_id"].isalnum()
+
+
+def test_short_ids_do_not_collide():
+    assert len({short_id(f"call_with_a_common_prefix_{n}") for n in range(200)}) == 200
+
+
+async def test_messages_of_one_role_are_merged_for_endpoints_that_want_it(model_at):
+    history = [
+        Message.user("a"),
+        Message.user("b"),
+        Message.assistant("", [ToolCall("1", "f", {})]),
+        Message.tool("1", "r"),
+    ]
+    async with serving(text_answer("ok")) as provider:
+        await model_at(provider, abilities={"merge_roles": True}).chat(history)
+    assert [m["content"] for m in provider.requests[0]["messages"]] == ["a\n\nb", None, "r"]
+
+
+async def test_missing_usage_is_estimated_from_the_request(model_at):
+    silent = answer(body={"choices": [{"message": {"content": "x" * 40}}]})
+    async with serving(silent) as provider:
+        usage = (await model_at(provider).chat([Message.user("y" * 400)])).usage
+    assert (usage.estimated, usage.input_tokens, usage.output_tokens) == (True, 104, 14)
