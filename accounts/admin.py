@@ -12,8 +12,8 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
-from django.contrib.auth.models import Group
-from django.db.models import ForeignKey, QuerySet
+from django.contrib.auth.models import Group, Permission
+from django.db.models import ForeignKey, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
@@ -21,6 +21,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from accounts import services
 from accounts.models import ApiKey, User
@@ -32,6 +33,28 @@ admin.site.unregister(Group)
 admin.site.unregister(EmailAddress)
 
 
+class PermissionsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
+    """The permissions that open something, as a list to tick. Django makes four for every table, used or not."""
+
+    OPENING = (
+        Q(content_type__app_label="accounts", content_type__model__in=["user", "apikey"])
+        | Q(content_type__app_label="auth", content_type__model="group")
+        | Q(content_type__app_label="tools_admin")
+        | Q(codename__in=["view_all_runs", "view_inspection"])
+    )
+
+    def __init__(self) -> None:
+        super().__init__(
+            Permission.objects.filter(self.OPENING).exclude(codename__in=["add_tool", "delete_tool"]),
+            required=False,
+            widget=UnfoldAdminCheckboxSelectMultipleWidget(),
+            label=_("Permissions"),
+        )
+
+    def label_from_instance(self, obj: Any) -> str:
+        return str(obj.name)
+
+
 @admin.register(User)
 class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[misc,type-arg]
     form = UserChangeForm
@@ -41,6 +64,8 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[misc,type-arg]
     list_filter = ("is_active", "is_staff", "is_superuser", "groups")
     search_fields = ("username", "email", "first_name", "last_name")
     readonly_fields = ("last_login", "date_joined")
+    filter_horizontal = ()
+    autocomplete_fields = ("groups",)
     actions = ("enable", "disable")
     fieldsets = (
         (None, {"fields": ("username", "password", "first_name", "last_name", "email")}),
@@ -48,6 +73,11 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[misc,type-arg]
         (_("Dates"), {"fields": ("last_login", "date_joined")}),
     )
     add_fieldsets = ((None, {"fields": ("username", "email", "usable_password", "password1", "password2")}),)
+
+    def formfield_for_manytomany(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
+        if db_field.name == "user_permissions":
+            return PermissionsField()
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
         own = super().get_readonly_fields(request, obj)
@@ -87,6 +117,13 @@ def _may_touch(request: HttpRequest, obj: User | None) -> bool:
 
 @admin.register(Group)
 class GroupAdmin(DjangoGroupAdmin, ModelAdmin):  # type: ignore[misc]
+    filter_horizontal = ()
+
+    def formfield_for_manytomany(self, db_field: Any, request: Any = None, **kwargs: Any) -> Any:
+        if db_field.name == "permissions":
+            return PermissionsField()
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
+
     def get_readonly_fields(self, request: HttpRequest, obj: Group | None = None) -> Any:
         return () if request.user.is_superuser else ("permissions",)
 

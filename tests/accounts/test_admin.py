@@ -99,6 +99,22 @@ def test_a_manager_cannot_lift_rights_through_a_group(manager):
     assert not group.permissions.exists()
 
 
+def test_a_group_is_given_what_opens_something(admin, client):
+    page = admin.get("/admin/auth/group/add/")
+    offered = {
+        permission.codename: permission.pk
+        for permission in page.context["adminform"].form["permissions"].field.queryset
+    }
+    assert {"view_all_runs", "view_inspection", "change_tool", "add_user"} <= set(offered)
+    assert not {"view_run", "delete_run", "add_tool", "view_session", "add_permission"} & set(offered)
+    admin.post("/admin/auth/group/add/", {"name": "Auditors", "permissions": [offered["view_all_runs"]]})
+    auditor = User.objects.create_user("auditor", is_staff=True)
+    auditor.groups.add(Group.objects.get(name="Auditors"))
+    client.force_login(auditor)
+    assert client.get("/admin/conversations/run/").status_code == 200
+    assert client.get("/admin/tools_admin/tool/").status_code == 403
+
+
 def test_disabling_and_enabling_accounts_from_the_list(admin, ada, grace):
     admin.post(USERS, {"action": "disable", "_selected_action": [ada.pk, grace.pk]})
     grace.refresh_from_db()
