@@ -16,9 +16,8 @@ _WORDS = re.compile(r'("(?:[^"\\]|\\.)*")|\b(True|False|None)\b', re.DOTALL)
 _QUOTED = re.compile(r"""("(?:[^"\\]|\\.)*")|'((?:[^'\\]|\\.)*)'(?=\s*[:,}\]])""", re.DOTALL)
 _PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
 _MARK = re.compile(r'\\.|["{}]', re.DOTALL)
-# Bounds for garbage: a text of nothing but braces must not take seconds.
-_MAX_STARTS = 50
-_MAX_OBJECT_CHARS = 200_000
+# A bound for garbage: a text of nothing but braces must not take seconds.
+_MAX_SCANNED_CHARS = 1_000_000
 
 
 def extract_json(text: str) -> dict[str, Any] | None:
@@ -39,19 +38,19 @@ def _candidates(text: str) -> Iterator[str]:
 
 def _balanced_objects(text: str) -> Iterator[str]:
     """Each piece from an opening brace to its match, looking past braces inside strings."""
+    budget = _MAX_SCANNED_CHARS
     start = text.find("{")
-    for _ in range(_MAX_STARTS):
-        if start < 0:
-            return
+    while start >= 0 and budget > 0:
         end = _matching_brace(text, start)
         if end is not None:
             yield text[start : end + 1]
+        budget -= (len(text) if end is None else end) - start
         start = text.find("{", start + 1)
 
 
 def _matching_brace(text: str, start: int) -> int | None:
     depth, in_string = 0, False
-    for mark in _MARK.finditer(text, start, start + _MAX_OBJECT_CHARS):
+    for mark in _MARK.finditer(text, start):
         character = mark.group()
         if character == '"':
             in_string = not in_string
