@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -109,7 +109,7 @@ class ReActAgent:
         queue = InterruptQueue() if interrupts is None else interrupts
         return await Loop(self, query, history, self._scope(), queue).run()
 
-    async def stream_answer(self, query: Content, result: AgentResult) -> AsyncIterator[str]:
+    async def stream_answer(self, query: Content, result: AgentResult) -> AsyncGenerator[str, None]:
         """Writes the answer and yields it in pieces; a recorded one comes as one piece.
 
         When the model fails before its first word, `result.answer` is delivered. When it fails later the text

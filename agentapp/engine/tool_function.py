@@ -39,7 +39,7 @@ def tool_from_function(function: Callable[..., Any], **options: Any) -> Tool:
 
 def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
     """The JSON Schema of a function's parameters, from its annotations and defaults."""
-    from pydantic import ConfigDict, create_model  # heavy, and only needed here
+    from pydantic import BaseModel, ConfigDict, create_model  # heavy, and only needed here
 
     fields: dict[str, Any] = {}
     for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
@@ -47,8 +47,8 @@ def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
             raise TypeError(f"{function.__name__}: parameter {name!r} cannot be given by name")
         annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
         fields[name] = (annotation, ... if parameter.default is parameter.empty else parameter.default)
-    schema = create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields).model_json_schema()
-    return _without_titles(schema)
+    model: type[BaseModel] = create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields)
+    return _without_titles(model.model_json_schema())
 
 
 def _without_titles(schema: dict[str, Any]) -> dict[str, Any]:

@@ -71,7 +71,7 @@ async def test_a_script_may_hold_callables_and_ends_with_an_error():
     async def later(messages, **request):
         return Completion(Message.assistant(f"{len(messages)} {request['stream']}"), "stop", Usage())
 
-    model = ScriptedChatModel([later, 7])
+    model = ScriptedChatModel([later, lambda messages, **request: 7])
     assert (await model.chat([Message.user("q")])).message.text == "1 False"
     with pytest.raises(TypeError):
         await model.chat([])

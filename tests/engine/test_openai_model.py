@@ -5,6 +5,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
+from typing import Any
 
 import openai
 import pytest
@@ -100,10 +101,11 @@ async def test_recorded_responses_are_read_as_expected(case, model_at):
             wanted = expect.get("error", {"kind": "content_filter", "message": expect.get("refusal")})
             with pytest.raises(CLASSES[wanted["kind"]]) as caught:
                 await outcome(model, case)
-            assert (wanted.get("message") or "") in caught.value.message
-            assert isinstance(caught.value, ModelUnavailable) is wanted.get("retryable", False)
+            error: Any = caught.value
+            assert (wanted.get("message") or "") in error.message
+            assert isinstance(error, ModelUnavailable) is wanted.get("retryable", False)
             if "wait_hint_s" in wanted:
-                assert caught.value.retry_after == pytest.approx(wanted["wait_hint_s"])
+                assert error.retry_after == pytest.approx(wanted["wait_hint_s"])
             return
         reply = await outcome(model, case)
     message = reply.message
