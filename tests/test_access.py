@@ -1,0 +1,119 @@
+"""Every address of the site, walked: who gets in, and that a stranger finds nothing."""
+
+import re
+from collections.abc import Iterator
+from uuid import UUID
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from accounts.models import User
+from conversations.models import Conversation, Message, Run
+from tests.factories import make_conversation, make_message, make_run, make_user
+
+# All that somebody without an account may see.
+PUBLIC = {
+    "healthz",
+    "readyz",
+    "jsi18n/",
+    "api/v1/openapi.json",
+    "setup/<str:token>/",
+    "account/login/",
+    "account/logout/",
+    "account/signup/",
+    "account/inactive/",
+    "account/password/reset/",
+    "account/password/reset/done/",
+    "account/password/reset/key/<uidb36>-<key>/",
+    "account/password/reset/key/done/",
+    "admin/login/",
+    "admin/logout/",
+}
+METHODS = ("get", "head", "post", "put", "patch", "delete")
+
+
+def _routes(patterns: list[URLPattern | URLResolver], prefix: str = "") -> Iterator[str]:
+    for entry in patterns:
+        route = prefix + _readable(str(entry.pattern))
+        if isinstance(entry, URLResolver):
+            yield from _routes(entry.url_patterns, route)
+        else:
+            yield route
+
+
+def _readable(pattern: str) -> str:
+    pattern = re.sub(r"\(\?P<(\w+)>[^)]*\)", r"<\1>", pattern)
+    return pattern.removeprefix("^").removesuffix("$").removesuffix("\\Z").replace("\\", "")
+
+
+ROUTES = sorted(set(_routes(get_resolver().url_patterns)))
+
+
+def _filled(route: str, ids: dict[str, UUID | int]) -> str:
+    def value(match: re.Match[str]) -> str:
+        name = match.group(1).split(":")[-1]
+        return str(ids.get(name, "1"))
+
+    return "/" + re.sub(r"<([^>]+)>", value, route)
+
+
+@pytest.fixture
+def owned(db: None) -> dict[str, UUID | int]:
+    """Rows of somebody else."""
+    run = make_run(make_message(make_conversation(make_user("owner"))), "completed")
+    return {"conversation_id": run.conversation_id, "message_id": run.message_id, "run_id": run.id}
+
+
+def test_the_walk_sees_the_site() -> None:
+    assert {
+        "",
+        "c/<uuid:conversation_id>/",
+        "runs/<uuid:run_id>/",
+        "api/v1/runs",
+        "api/v1/messages/<uuidstr:message_id>",
+    } <= set(ROUTES)
+
+
+@pytest.mark.parametrize("route", [r for r in ROUTES if r not in PUBLIC and not r.startswith("admin/")])
+def test_without_sign_in_every_address_is_closed(client: Client, owned: dict[str, UUID | int], route: str) -> None:
+    for method in METHODS:
+        answer = getattr(client, method)(_filled(route, owned))
+        to_sign_in = answer.status_code == 302 and "/account/login/" in answer["Location"]
+        assert to_sign_in or answer.status_code in (401, 403, 404, 405), f"{method} {route}: {answer.status_code}"
+
+
+@pytest.mark.parametrize("route", [r for r in ROUTES if r.startswith("admin/")])
+@pytest.mark.parametrize("cast", ["anonymous", "member"])
+def test_the_admin_is_for_staff(client: Client, db: None, route: str, cast: str) -> None:
+    if cast == "member":
+        client.force_login(make_user("member"))
+    for method in ("get", "post"):
+        answer = getattr(client, method)(_filled(route, {}))
+        allowed = {302, 403, 404, 405} | ({200} if route in PUBLIC or route == "admin/jsi18n/" else set())
+        assert answer.status_code in allowed, f"{method} {route}: {answer.status_code}"
+        if answer.status_code == 302:
+            assert "/login/" in answer["Location"] or route in PUBLIC or "account" in answer["Location"]
+
+
+@pytest.mark.parametrize("route", [r for r in ROUTES if "_id>" in r and not r.startswith("admin/")])
+def test_a_stranger_finds_nothing_and_changes_nothing(client: Client, owned: dict[str, UUID | int], route: str) -> None:
+    client.force_login(make_user("stranger"))
+    before = _state()
+    for method in METHODS:
+        answer = client.generic(method.upper(), _filled(route, owned), "{}", content_type="application/json")
+        assert answer.status_code in (404, 405, 422), f"{method} {route}: {answer.status_code}"
+    assert _state() == before
+
+
+@pytest.mark.parametrize("route", [r for r in ROUTES if r not in PUBLIC and not r.startswith("admin/")])
+def test_a_disabled_user_is_out_with_the_next_request(client: Client, owned: dict[str, UUID | int], route: str) -> None:
+    owner = User.objects.get(username="owner")
+    client.force_login(owner)
+    User.objects.filter(pk=owner.pk).update(is_active=False)
+    answer = client.get(_filled(route, owned))
+    assert answer.status_code in (302, 401, 403, 404, 405), f"{route}: {answer.status_code}"
+
+
+def _state() -> tuple[object, ...]:
+    return tuple(list(rows.order_by("pk").values()) for rows in (Conversation.objects, Message.objects, Run.objects))
