@@ -13,12 +13,23 @@ from .tokens import estimate_tokens, json_tokens
 
 
 class Conversation:
-    """`trace` only grows; `view` is what the next request holds. Both follow from recorded results."""
+    """`trace` only grows; `view` is what of it the next request holds. Both follow from recorded results.
 
-    def __init__(self, guard: ContextGuard, scope: Scope, messages: Sequence[Message], keep_results: int) -> None:
+    Examples stand behind the system message of every request, unchanged: no observation in them is ever old.
+    """
+
+    def __init__(
+        self,
+        guard: ContextGuard,
+        scope: Scope,
+        messages: Sequence[Message],
+        keep_results: int,
+        examples: Sequence[Message] = (),
+    ) -> None:
         self._guard = guard
         self._scope = scope
         self._keep_results = keep_results
+        self._examples = list(examples)
         self._recorded = 0
         self._overflowed = False
         self.trace = list(messages)
@@ -30,7 +41,15 @@ class Conversation:
 
     def unrecorded(self) -> tuple[list[Message], int]:
         """The messages that no request has recorded yet, and how many have been."""
-        return self.trace[self._recorded :], self._recorded
+        if not self._recorded:
+            return self._with_examples(self.trace), 0
+        return self.trace[self._recorded :], self._recorded + len(self._examples)
+
+    def outgoing(self) -> list[Message]:
+        return self._with_examples(self.view)
+
+    def _with_examples(self, messages: Sequence[Message]) -> list[Message]:
+        return [messages[0], *self._examples, *messages[1:]]
 
     def mark_recorded(self) -> None:
         self._recorded = len(self.trace)
@@ -38,7 +57,7 @@ class Conversation:
     async def fit(self, iteration: int, tools: Iterable[dict[str, Any]]) -> Compaction | None:
         """Makes the view fit before a call; raises `ContextOverflow` when nothing helps."""
         self.view = micro_compact(self.view, self._keep_results)
-        budget = self._guard.budget - sum(map(json_tokens, tools))
+        budget = self._guard.budget - sum(map(json_tokens, tools)) - estimate_tokens(self._examples)
         return await self._reduce(budget, f"{iteration}/compact")
 
     async def shrink(self, iteration: int) -> Compaction | None:

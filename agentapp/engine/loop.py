@@ -95,7 +95,7 @@ class Loop:
         )
         system, *rest = first_messages(text, self.history, Message.user(self.query, pinned=True))
         examples = [message for example in agent.examples for message in example]
-        self.talk = Conversation(agent.guard, self.scope, [system, *examples, *rest], agent.keep_results)
+        self.talk = Conversation(agent.guard, self.scope, [system, *rest], agent.keep_results, examples)
 
     async def _ask(self, iteration: int, options: dict[str, Any], *, is_last: bool) -> Judged:
         """One model call within the context; a provider that finds it too long gets half of it, once a run."""
@@ -152,7 +152,7 @@ class Loop:
         return record, judged[-1] if judged else self._judge(iteration, record, is_last)
 
     async def _call_model(self, texts: Sequence[str], options: dict[str, Any]) -> dict[str, Any]:
-        messages = [*self.talk.view, *self._interrupt_messages(texts)]
+        messages = [*self.talk.outgoing(), *self._interrupt_messages(texts)]
         validate_pairing(messages)
         writer = AnswerWriter(self.root.emit, self.attempt)
         speaks = self.agent.stream_direct and self.tools.dialect.speaks(self.tool_turns)

@@ -147,3 +147,13 @@ async def test_a_small_model_streams_the_answer_that_follows_its_tool(add):
 async def test_a_small_model_is_not_told_the_time_so_that_its_examples_stay_cached(add):
     _, model = await run([final_text("ok")], [add], SMALL, clock=lambda: datetime(2026, 1, 31, tzinfo=UTC))
     assert "2026" not in model.requests[0]["messages"][0].text
+
+
+async def test_examples_are_never_compacted(add):
+    shown = "Observation: " + "a long result " * 20
+    example = [Message.user("1 + 1?"), Message.assistant(call_text("add", a=1, b=1)), Message.user(shown)]
+    replies = [call_text("add", a=1, b=2), final_text("3")]
+    _, model = await run(replies, [add], examples=[example] * 10)
+    first, second = (request["messages"] for request in model.requests)
+    assert [message.text for message in second[1:31]] == [message.text for message in example] * 10
+    assert second[: len(first)] == first

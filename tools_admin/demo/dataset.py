@@ -14,7 +14,9 @@ from functools import cache
 SCHEMA = """
 CREATE TABLE customers (customer_id INTEGER PRIMARY KEY, name TEXT, city TEXT, country TEXT, since DATE);
 CREATE TABLE products (product_id INTEGER PRIMARY KEY, name TEXT, category TEXT, price REAL, stock INTEGER);
-CREATE TABLE orders (order_id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers, ordered_on DATE, status TEXT);
+CREATE TABLE orders (
+    order_id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers, ordered_on DATE, status TEXT
+);
 CREATE TABLE order_lines (
     order_id INTEGER REFERENCES orders, product_id INTEGER REFERENCES products, quantity INTEGER, unit_price REAL
 );
@@ -76,7 +78,7 @@ KINDS = ["Outdoors", "Hiking Club", "Travel"]
 
 NOTES = [
     ("2025-01-14", "Spring catalogue", "Print run of 4,000 copies. The cover shows the Ridge Tent at dawn."),
-    ("2025-02-03", "Supplier of socks", "Mill in Graz raises prices by 6 percent from April. Ask for a two-year contract."),
+    ("2025-02-03", "Supplier of socks", "The mill in Graz raises prices by 6 percent from April. Ask for a rebate."),
     ("2025-03-20", "Trade fair", "Stand 12 in hall B, from 9 to 11 May. Marta brings the banner."),
     ("2025-04-08", "Warehouse key", "The spare key is with Jonas on the second floor."),
     ("2025-05-27", "Return policy", "Customers may return unused goods within 45 days."),
@@ -99,7 +101,7 @@ def database_image() -> bytes:
         connection.executescript(SCHEMA)
         for table, rows in _rows().items():
             marks = ", ".join("?" * len(TABLES[table]))
-            connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
+            connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608 (names of our own)
         connection.commit()
         return connection.serialize()
     finally:
@@ -112,7 +114,7 @@ def describe_tables(names: Iterable[str] = TABLES) -> str:
 
 
 def _rows() -> dict[str, list[tuple[object, ...]]]:
-    chance = random.Random(20240102)
+    chance = random.Random(20240102)  # noqa: S311 (the same for everyone)
     customers = _customers(chance)
     products = [(number, *product, chance.randrange(4, 160)) for number, product in enumerate(PRODUCTS, start=1)]
     orders: list[tuple[object, ...]] = []

@@ -32,7 +32,7 @@ def calculate(expression: str) -> str:
     """The expression and its value, as ``17 * 3 = 51``; raises `ToolError` for all that is not arithmetic."""
     if len(expression) > MAX_LENGTH:
         raise ToolError(f"The expression is longer than {MAX_LENGTH} characters. Calculate it in parts.")
-    text = expression.strip().rstrip("=?").strip()
+    text = expression.strip().rstrip("=? ")
     try:
         value = _evaluate(_as_python(text))
     except ToolError:
@@ -59,6 +59,8 @@ def _as_python(text: str) -> str:
 def _evaluate(text: str) -> Any:
     from simpleeval import InvalidExpression, SimpleEval
 
+    if ";" in text or "\n" in text:  # the library would evaluate the first of several statements
+        raise SyntaxError
     evaluator = SimpleEval(operators=OPERATORS, functions=FUNCTIONS, names=CONSTANTS)
     # Arithmetic is all there is: no strings, subscripts, attributes, comparisons or comprehensions.
     kinds = (ast.Expr, ast.Name, ast.UnaryOp, ast.BinOp, ast.Call)
@@ -67,7 +69,8 @@ def _evaluate(text: str) -> Any:
         return evaluator.eval(text)
     except InvalidExpression as error:
         known = ", ".join([*FUNCTIONS, *CONSTANTS])
-        raise ToolError(f"{str(error).rstrip('.')}. Only numbers, + - * / // % ** and these are allowed: {known}.") from None
+        reason = str(error).rstrip(".")
+        raise ToolError(f"{reason}. Only numbers, + - * / // % ** and these are allowed: {known}.") from None
 
 
 def _number(node: ast.Constant) -> int | float:
@@ -83,9 +86,9 @@ def _bounded(value: Any) -> Any:
 
 
 def _power(base: Any, exponent: Any) -> Any:
-    if isinstance(base, int) and isinstance(exponent, int) and abs(base) > 1:
-        if base.bit_length() * exponent > MAX_BITS + base.bit_length():
-            raise ToolError("The result is too large.")
+    whole = isinstance(base, int) and isinstance(exponent, int)
+    if whole and abs(base) > 1 and base.bit_length() * exponent > MAX_BITS + base.bit_length():
+        raise ToolError("The result is too large.")
     return base**exponent
 
 

@@ -14,5 +14,6 @@ def current_time(place: str) -> str:
 def describe_time(place: str, now: datetime) -> str:
     zone = find_zone(place)
     local = now.astimezone(ZoneInfo(zone))
-    offset = local.strftime("%z")
-    return f"{place.strip()}: {local:%A}, {local.day} {local:%B %Y}, {local:%H:%M} (UTC{offset[:3]}:{offset[3:]}, {zone})"
+    offset = f"{local:%z}"
+    date = f"{local:%A}, {local.day} {local:%B %Y}, {local:%H:%M}"
+    return f"{place.strip()}: {date} (UTC{offset[:3]}:{offset[3:]}, {zone})"

@@ -27,7 +27,7 @@ BUILTIN: dict[str, tuple[ToolSpec, Callable[..., str]]] = {
         ToolSpec(
             "calculator",
             "Work out an arithmetic expression exactly, such as 17 * (4.5 + 3) or sqrt(2) or 15% of 80.",
-            _one_text("expression", "Numbers, + - * / // % **, parentheses and functions such as sqrt, round, log."),
+            _one_text("expression", "Numbers, + - * / // % **, parentheses, functions such as sqrt or round."),
             effect_class=EffectClass.PURE,
             timeout=5.0,
         ),
@@ -37,7 +37,9 @@ BUILTIN: dict[str, tuple[ToolSpec, Callable[..., str]]] = {
         ToolSpec(
             "current_time",
             "Tell today's date, weekday and the time in a city, country or time zone.",
-            _one_text("place", "A city such as Munich, a country such as Japan, or a zone such as Europe/Paris or UTC."),
+            _one_text(
+                "place", "A city such as Munich, a country such as Japan, or a zone such as Europe/Paris or UTC."
+            ),
             effect_class=EffectClass.READ,
             timeout=5.0,
         ),

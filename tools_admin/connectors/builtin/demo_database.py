@@ -16,11 +16,11 @@ MAX_CELL_CHARS = 300
 MAX_RESULT_CHARS = 6_000
 MAX_SECONDS = 1.0
 
-FUNCTIONS = frozenset(
-    "abs avg coalesce count date datetime group_concat ifnull iif instr julianday length like lower ltrim max min nullif"
-    " printf replace round row_number rank dense_rank lag lead first_value last_value rtrim strftime substr substring"
-    " sum time total trim typeof upper".split()
-)
+FUNCTIONS = """
+    abs avg coalesce count date datetime group_concat ifnull iif instr julianday length like lower ltrim max min
+    nullif printf replace round rtrim strftime substr substring sum time total trim typeof upper
+    row_number rank dense_rank lag lead first_value last_value
+"""
 
 
 def query_demo_database(sql: str, *, seconds: float = MAX_SECONDS) -> str:
@@ -39,7 +39,7 @@ def query_demo_database(sql: str, *, seconds: float = MAX_SECONDS) -> str:
             raise ToolError(f"Send one SELECT statement. Tables:\n{describe_tables()}")
         rows = cursor.fetchmany(MAX_ROWS + 1)
         return _as_table([column[0] for column in cursor.description], rows)
-    except (sqlite3.Error, sqlite3.Warning) as error:
+    except (sqlite3.Error, sqlite3.Warning, ValueError) as error:  # ValueError: NUL or half a surrogate pair
         raise ToolError(_explain(error, sql)) from None
     finally:
         connection.close()
@@ -49,10 +49,12 @@ def _confine(connection: sqlite3.Connection, seconds: float) -> None:
     """Reading only, one known set of functions, bounded time and memory."""
     import sqlite3
 
+    allowed = set(FUNCTIONS.split())
+
     def authorize(action: int, first: str | None, second: str | None, *_: object) -> int:
         if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE):
             return sqlite3.SQLITE_OK
-        if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() in FUNCTIONS:
+        if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() in allowed:
             return sqlite3.SQLITE_OK
         return sqlite3.SQLITE_DENY
 

@@ -85,21 +85,28 @@ def find_zone(place: str) -> str:
             return zone
     if zones := _countries().get(normalise(place)):
         raise ToolError(f"{place} has several time zones: name a city or one of {', '.join(zones)}.")
-    nearest = get_close_matches(normalise(place), names, n=5, cutoff=0.6)
+    nearest = get_close_matches(normalise(place[:80]), names, n=5, cutoff=0.6)
     hint = f"Similar names: {', '.join(name.title() for name in nearest)}." if nearest else "Name a large city nearby."
     raise ToolError(f"No time zone is known for {place[:80]!r}. {hint}")
 
 
 @cache
 def zone_names() -> dict[str, str]:
-    """Normalised name → zone: zones, their cities, countries with one zone, and the cities above."""
+    """Normalised name → zone: zones, their cities, countries with one zone, and the cities above.
+
+    Where names collide the later source wins, so that places have their zone's present name and not an older link.
+    """
     zones = sorted(zone for zone in available_timezones() if zone not in ("Factory", "localtime"))
-    cities = {zone.rsplit("/", 1)[1]: zone for zone in zones if "/" in zone and not zone.startswith(("Etc/", "US/"))}
-    countries = {country: zones[0] for country, zones in _countries().items() if len(zones) == 1}
-    more = {city: zone for zone, listed in MORE_CITIES.items() for city in listed.split(", ")}
-    return {normalise(name): zone for name, zone in [*cities.items(), *countries.items(), *more.items()]} | {
-        normalise(zone): zone for zone in zones
-    }
+    present = [zone for zones in _countries().values() for zone in zones]
+    names = {zone: zone for zone in zones}
+    names |= {_city(zone): zone for zone in [*zones, *present] if "/" in zone and not zone.startswith(("Etc/", "US/"))}
+    names |= {country: zones[0] for country, zones in _countries().items() if len(zones) == 1}
+    names |= {city: zone for zone, listed in MORE_CITIES.items() for city in listed.split(", ")}
+    return {normalise(name): zone for name, zone in names.items()}
+
+
+def _city(zone: str) -> str:
+    return zone.rpartition("/")[2]
 
 
 @cache
