@@ -60,7 +60,8 @@ lock:
 	@touch $@
 
 # The system's Node.js when it is recent enough, else the one that a wheel brings into .venv.
-NODE = PATH="$(CURDIR)/.venv/node:$$PATH";
+# It trusts the certificates that the system trusts, such as those of a company's proxy.
+NODE = export NODE_USE_SYSTEM_CA=1 PATH="$(CURDIR)/.venv/node:$$PATH";
 .venv/node: requirements-node.lock | .venv/bin/python
 	@mkdir -p $@
 	@if ! node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null || ! command -v npm >/dev/null; then \
