@@ -160,14 +160,13 @@ class Completion:
 
     message: Message
     finish_reason: str = "stop"
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "message": self.message.to_dict(),
-            "finish_reason": self.finish_reason,
-            "usage": self.usage.to_dict(),
-        }
+        """The recorded form. A model may not know its usage, but this was one call."""
+        usage = (self.usage or Usage()).to_dict()
+        usage["calls"] = usage["calls"] or 1
+        return {"message": self.message.to_dict(), "finish_reason": self.finish_reason, "usage": usage}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Completion:

@@ -28,7 +28,9 @@ class Scope:
         return f"{self.prefix}/{name}" if self.prefix else name
 
     def recorded(self, name: str) -> bool:
-        return self.journal.recorded(self.key(name))
+        """Whether the effect of this call will not run. A journal that cannot tell has its gate asked again."""
+        peek = getattr(self.journal, "recorded", None)
+        return peek is not None and bool(peek(self.key(name)))
 
     async def send(self, event: Event) -> None:
         await send(self.emit, event)

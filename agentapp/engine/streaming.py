@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 
 from .errors import IncompleteStream
 from .events import Emit, answer_delta, answer_start, send
-from .messages import Chunk, Completion
+from .messages import Chunk, Completion, Usage
 
 
 class AnswerWriter:
@@ -51,6 +51,6 @@ class AnswerWriter:
             close = getattr(chunks, "aclose", None)
             if close is not None:
                 await close()
-        if last.message is None or last.usage is None:
+        if last.message is None:
             raise IncompleteStream("the stream ended without its last chunk")
-        return Completion(last.message, last.finish_reason or "stop", last.usage)
+        return Completion(last.message, last.finish_reason or "stop", last.usage or Usage())

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 
@@ -222,6 +223,22 @@ def test_sync_tools_know_their_position_too():
     tool = Tool("where", "", {"type": "object"}, where, effect_class=EffectClass.PURE)
     result = asyncio.run(ReActAgent(ScriptedChatModel([ToolCall("1", "where", {}), "ok"]), [tool]).run("q"))
     assert result.steps[0].observation == "react/1/tool/0"
+
+
+async def test_a_journal_needs_no_more_than_call(counting):
+    class Narrow:
+        def __init__(self):
+            self.inner = MemoryJournal()
+
+        async def call(self, *args, **options):
+            return await self.inner.call(*args, **options)
+
+    echo = counting()
+    model = ScriptedChatModel([ToolCall("1", "echo", {}), "ok"])
+    journal: Any = Narrow()
+    agent = ReActAgent(model, [echo.tool], journal=journal)
+    assert await agent.run("q") == await agent.run("q")
+    assert echo.bodies == 1
 
 
 # Interrupts

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -337,3 +338,9 @@ async def test_cancelling_a_tool_leaves_run_at_once(counting):
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(task, 2)
+
+
+async def test_a_reply_without_usage_counts_as_one_call():
+    silent: Any = None
+    model = ScriptedChatModel([Completion(Message.assistant("ok"), "stop", silent)])
+    assert (await ReActAgent(model).run("q")).usage == Usage(calls=1)
