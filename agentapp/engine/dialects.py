@@ -30,6 +30,16 @@ class Turn:
     refusal: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A reply, what it means, and whether it ends the run. `check` asks for a last look at it instead."""
+
+    completion: Completion
+    turn: Turn
+    accepted: bool
+    check: bool
+
+
 class Dialect(Protocol):
     json_contract: bool
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import events, prompts
 from .attempts import with_retries
 from .context import Compaction
 from .conversation import Conversation
-from .dialects import Turn
+from .dialects import Judged, Turn
 from .errors import ContextOverflow, ModelError
 from .history import first_messages, validate_pairing
 from .interrupts import InterruptQueue, interrupt_message
@@ -29,16 +28,6 @@ if TYPE_CHECKING:
     from .react import ReActAgent
 
 CHECKLIST_CHARS = 800
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A reply, what it means, and whether it ends the run. `check` asks for a last look at it instead."""
-
-    completion: Completion
-    turn: Turn
-    accepted: bool
-    check: bool
 
 
 class Loop:
