@@ -65,7 +65,8 @@ def prepare(run_id: UUID, clients: ModelClients) -> Prepared:
 def _bound_model(run: Run) -> LanguageModel:
     """The model the run was bound to when it began, or the choice made now, stored with its reason."""
     if run.model:
-        bound = LanguageModel.objects.select_related("provider").filter(id=run.model["id"], enabled=True).first()
+        usable = LanguageModel.objects.usable().select_related("provider")
+        bound = usable.filter(id=run.model["id"]).first()
         if bound:
             return bound
     row, reason = configuration.choose_model(run.agent)
