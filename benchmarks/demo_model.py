@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+sys.path.insert(0, str(ROOT))
 
-from demo_questions import HELD_OUT, TUNING, Question  # noqa: E402
+from openai import AsyncOpenAI  # noqa: E402
 
-from agentapp.engine import Event, Message, ModelError, OpenAIChatModel, ReActAgent  # noqa: E402
-from tools_admin.connectors.builtin import builtin_tools  # noqa: E402
-from tools_admin.demo.agent import PRESET  # noqa: E402
+from agentapp.engine import Event, ModelError  # noqa: E402
+from benchmarks.demo_questions import HELD_OUT, TUNING, Question  # noqa: E402
+from tools_admin.demo.standalone import demo_agent, warm_up  # noqa: E402
 
 GOAL = 15
 
@@ -74,24 +74,16 @@ def start_server(weights: Path | None) -> tuple[str, str, Any]:
 
 
 async def ask_all(url: str, key: str, questions: list[Question]) -> list[Outcome]:
-    from openai import AsyncOpenAI
-
-    async with AsyncOpenAI(base_url=url, api_key=key) as client:
-        model = OpenAIChatModel(
-            client,
-            "demo",
-            abilities={"json_mode": True, "json_schema": True, "streaming": True, "small": True},
-            context_size=8_192,
-            max_output_tokens=200,
-            extra={"temperature": 0, "cache_prompt": True, "max_tokens": 200},
-        )
+    async with AsyncOpenAI(base_url=url, api_key=key, max_retries=0) as client:
         begun = time.perf_counter()
-        await ask(model, HELD_OUT[-1])  # reads the prompt's fixed part into the server's cache
-        print(f"The first answer, with nothing cached, took {time.perf_counter() - begun:.1f} s.\n")
-        return [await ask(model, question) for question in questions]
+        await warm_up(url, key)
+        print(
+            f"The first answer, which reads the fixed part of the prompt, took {time.perf_counter() - begun:.1f} s.\n"
+        )
+        return [await ask(client, question) for question in questions]
 
 
-async def ask(model: OpenAIChatModel, question: Question) -> Outcome:
+async def ask(client: AsyncOpenAI, question: Question) -> Outcome:
     begun = time.perf_counter()
     first_text: list[float] = []
 
@@ -99,16 +91,8 @@ async def ask(model: OpenAIChatModel, question: Question) -> Outcome:
         if event.channel == "answer" and not first_text:
             first_text.append(time.perf_counter() - begun)
 
-    agent = ReActAgent(
-        model,
-        builtin_tools(),
-        instructions=PRESET["instructions"],
-        examples=[[Message(m["role"], m["content"]) for m in example] for example in PRESET["examples"]],
-        stream_direct=True,
-        emit=emit,
-    )
     try:
-        result = await agent.run(question.text)
+        result = await demo_agent(client, emit=emit).run(question.text)
     except ModelError as error:
         return Outcome(question, f"{type(error).__name__}: {error}", "", time.perf_counter() - begun, 0.0)
     seconds = time.perf_counter() - begun
@@ -129,7 +113,9 @@ def report(outcomes: list[Outcome]) -> None:
     right = sum(outcome.is_right for outcome in outcomes)
     first = statistics.median(outcome.first_text for outcome in outcomes)
     done = statistics.median(outcome.seconds for outcome in outcomes)
-    print(f"\n{right} of {len(outcomes)} right (aim: {GOAL}); median {first:.1f} s to first text, {done:.1f} s to the end")
+    print(
+        f"\n{right} of {len(outcomes)} right (aim: {GOAL}); median {first:.1f} s to first text, {done:.1f} s to the end"
+    )
 
 
 if __name__ == "__main__":

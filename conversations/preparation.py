@@ -45,7 +45,9 @@ def equip(agent: Agent | None, user: User, row: LanguageModel, clients: ModelCli
     if agent is None:
         return Equipment(model, [])
     tools = configuration.engine_tools(configuration.tools_for(agent, user))
-    examples = [[Message(part["role"], part["content"]) for part in example] for example in agent.examples]
+    # Examples are written in the JSON dialect of small models; others would take them for their own calls.
+    shown = agent.examples if row.small else []
+    examples = [[Message(part["role"], part["content"]) for part in example] for example in shown]
     return Equipment(model, tools, agent.instructions, examples, agent.max_iterations)
 
 

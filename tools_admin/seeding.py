@@ -16,6 +16,7 @@ from django.utils import timezone
 from pydantic import SecretStr
 
 from tools_admin.defaults import save_as_default
+from tools_admin.demo.agent import MODEL, PRESET
 from tools_admin.models import Agent, LanguageModel, Provider, Tool
 
 logger = logging.getLogger(__name__)
@@ -61,8 +62,6 @@ def _seed_tools() -> None:
 
 
 def _seed_agent() -> None:
-    from tools_admin.demo.agent import PRESET
-
     agent = Agent.objects.create(**PRESET, is_default=True)
     agent.tools.set(Tool.objects.filter(kind="builtin"))
 
@@ -115,22 +114,7 @@ def _sync_demo() -> LanguageModel:
     )
     model, _ = LanguageModel.objects.get_or_create(provider=provider, name="demo")
     weights = Path(settings.DEMO_MODEL).name or "Qwen2.5-Coder 0.5B"
-    _change(
-        model,
-        {
-            "label": f"Demo model ({weights})",
-            "enabled": True,
-            "tool_call": False,
-            "json_mode": True,
-            "json_schema": True,
-            "streaming": True,
-            "vision": False,
-            "small": True,
-            "context_size": 8_192,
-            "max_output_tokens": 200,
-            "extra_body": {"temperature": 0, "cache_prompt": True},
-        },
-    )
+    _change(model, {"label": f"Demo model ({weights})", "enabled": True, **MODEL})
     return model
 
 

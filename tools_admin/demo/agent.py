@@ -134,6 +134,20 @@ EXAMPLES: list[Exchange] = [
     _calculated("3 to the power of 7?", "3 ** 7", "2187", "3 to the power of 7 is 2187."),
 ]
 
+# What the demo model can do and how it is asked, as values of a `LanguageModel` row. Temperature 0 and short replies
+# are what it was tuned with.
+MODEL: dict[str, Any] = {
+    "tool_call": False,
+    "json_mode": True,
+    "json_schema": True,
+    "streaming": True,
+    "vision": False,
+    "small": True,
+    "context_size": 8_192,
+    "max_output_tokens": 200,
+    "extra_body": {"temperature": 0, "cache_prompt": True, "max_tokens": 200},
+}
+
 PRESET: dict[str, Any] = {
     "name": "Demo agent",
     "description": "Calculates, tells the time anywhere and looks into the data of a fictitious outdoor shop.",

@@ -9,6 +9,7 @@ import random
 from collections.abc import Iterable
 from datetime import date, timedelta
 from functools import cache
+from typing import Any
 
 # Keys have the same name wherever they occur, and `sales` is already joined: small models write SQL by ear.
 SCHEMA = """
@@ -113,12 +114,14 @@ def describe_tables(names: Iterable[str] = TABLES) -> str:
     return "\n".join(f"{table}({', '.join(TABLES[table])})" for table in names)
 
 
-def _rows() -> dict[str, list[tuple[object, ...]]]:
+def _rows() -> dict[str, list[tuple[Any, ...]]]:
     chance = random.Random(20240102)  # noqa: S311 (the same for everyone)
     customers = _customers(chance)
-    products = [(number, *product, chance.randrange(4, 160)) for number, product in enumerate(PRODUCTS, start=1)]
-    orders: list[tuple[object, ...]] = []
-    lines: list[tuple[object, ...]] = []
+    products: list[tuple[Any, ...]] = [
+        (number, *product, chance.randrange(4, 160)) for number, product in enumerate(PRODUCTS, start=1)
+    ]
+    orders: list[tuple[Any, ...]] = []
+    lines: list[tuple[Any, ...]] = []
     for number in range(1, 181):
         day = FIRST_DAY + timedelta(days=number * 4 + chance.randrange(4))
         status = "delivered" if number <= 160 else chance.choice(["delivered", "shipped", "open", "cancelled"])
@@ -134,7 +137,7 @@ def _rows() -> dict[str, list[tuple[object, ...]]]:
     }
 
 
-def _customers(chance: random.Random) -> list[tuple[object, ...]]:
+def _customers(chance: random.Random) -> list[tuple[Any, ...]]:
     names = [f"{firm} {kind}" for firm in FIRMS for kind in KINDS]
     chance.shuffle(names)
     return [

@@ -24,6 +24,15 @@ def test_no_builtin_tool_changes_anything():
     }
 
 
+def test_schemas_look_the_same_after_the_database():
+    def in_order(value: object) -> bool:
+        if not isinstance(value, dict):
+            return True
+        return list(value) == sorted(value, key=lambda key: (len(key), key)) and all(map(in_order, value.values()))
+
+    assert all(in_order(tool.parameters) for tool in builtin_tools())
+
+
 async def test_an_unknown_tool_names_the_known_ones():
     with pytest.raises(ToolError, match="calculator, current_time, query_demo_database"):
         await BuiltinConnector().call("shell", {})

@@ -73,7 +73,7 @@ def _evaluate(text: str) -> Any:
         raise ToolError(f"{reason}. Only numbers, + - * / // % ** and these are allowed: {known}.") from None
 
 
-def _number(node: ast.Constant) -> int | float:
+def _number(node: ast.Constant) -> Any:
     if type(node.value) not in (int, float):
         raise ToolError(f"{node.value!r} is not a number.")
     return _bounded(node.value)

@@ -13,11 +13,14 @@ from tools_admin.demo.dataset import describe_tables
 
 
 def _one_text(name: str, description: str) -> dict[str, Any]:
-    """The schema of a tool with a single text argument; small models fill in nothing more reliably."""
+    """The schema of a tool with a single text argument; small models fill in nothing more reliably.
+
+    Keys are in the order in which PostgreSQL gives JSON back, so that prompts are the same with and without it.
+    """
     return {
         "type": "object",
-        "properties": {name: {"type": "string", "description": description}},
         "required": [name],
+        "properties": {name: {"type": "string", "description": description}},
         "additionalProperties": False,
     }
 
