@@ -6,6 +6,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 export PORT
 PIP = .venv/bin/python -m pip --disable-pip-version-check --no-input -qq
+TEMPLATES = $(wildcard templates */templates)
 STATIC_SOURCES = $(shell find agentapp accounts conversations tools_admin -path '*/static/*' -type f)
 
 .PHONY: run test lint format shell setup lock
@@ -24,14 +25,14 @@ lint: .venv/.dev node_modules/.dev setup
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy .
 	.venv/bin/lint-imports
-	.venv/bin/djhtml --check templates
+	.venv/bin/djhtml --check $(TEMPLATES)
 	.venv/bin/python manage.py makemigrations --check --dry-run
 	@$(NODE) npx --no-install tsc --noEmit -p .
 
 format: .venv/.dev
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .
-	.venv/bin/djhtml templates
+	.venv/bin/djhtml $(TEMPLATES)
 
 shell: setup
 	@exec .venv/bin/python manage.py shell

@@ -75,12 +75,13 @@ class Supervisor:
 
     def turn(self, timeout: float) -> None:
         """Waits for output, signals or the end of a part, at most `timeout` seconds, and does what follows from it."""
-        for key, _ in self._selector.select(timeout):
+        starts = [member.next_start - time.monotonic() for member in self._members.values() if member.next_start]
+        for key, _ in self._selector.select(max(0, min([timeout, *starts]))):
             key.data()
         for member in self._members.values():
             if member.process is not None and member.process.poll() is not None:
                 self._ended(member, member.process)
-            if member.next_start is not None and time.monotonic() >= member.next_start and not self._stopping:
+            if member.next_start is not None and time.monotonic() >= member.next_start:
                 self._spawn(member)
 
     def wait_until(self, ready: Callable[[], bool], seconds: float, every: float, needs: str | None = None) -> bool:
@@ -107,6 +108,8 @@ class Supervisor:
     def stop(self, names: Iterable[str]) -> None:
         """Stops these parts together and waits for them; a further interrupt kills them at once."""
         self._stopping = True
+        for member in self._members.values():
+            member.next_start = None
         interrupts = self.interrupts
         began = time.monotonic()
         members = [self._members[name] for name in names if name in self._members]

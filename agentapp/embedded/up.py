@@ -15,6 +15,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+import psycopg
+import redis
+
 from . import demo_model, postgres, valkey
 from .environment import CHECKOUT, Environment, default_var, ensure, move_demo_model, private_folder
 from .process import Part, PartFailed
@@ -75,12 +78,34 @@ def _start(supervisor: Supervisor, environment: Environment, web_socket: socket.
                 return
             log = supervisor.log(name)
             raise PartFailed(f"{name} did not start: {log.last_line or 'it gave no reason'}. Log: {log.path}")
+    _check_given_servers()
     setup_path = _prepare_database()
     supervisor.start(_web(web_socket), inherit=[web_socket.fileno()])
     supervisor.start(_worker())
     _report(supervisor, web_socket, setup_path, began)
     if environment.demo_model and not supervisor.interrupts:
         supervisor.start(demo_model.part(move_demo_model(environment)))
+
+
+def _check_given_servers() -> None:
+    """Servers that somebody else runs must answer now: later on, a missing one is waited for."""
+    from django.conf import settings
+
+    from agentapp.settings import env
+
+    try:
+        psycopg.connect(env.database_url, connect_timeout=3).close()
+    except psycopg.Error as error:
+        raise PartFailed(f"The server of DATABASE_URL does not let us in: {_first_line(error)}") from error
+    try:
+        with redis.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=3, protocol=2) as client:
+            client.ping()
+    except (redis.RedisError, ValueError) as error:
+        raise PartFailed(f"The server of REDIS_URL does not let us in: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
 
 
 def _prepare_database() -> str | None:
@@ -96,7 +121,7 @@ def _prepare_database() -> str | None:
             services.ensure_admin(os.environ["ADMIN_USERNAME"], os.environ["ADMIN_PASSWORD"])
         return services.setup_link()
     except Error as error:
-        raise PartFailed(f"The database cannot be prepared: {str(error).strip().splitlines()[0]}") from error
+        raise PartFailed(f"The database cannot be prepared: {_first_line(error)}") from error
     finally:
         # No threads may be left: this process forks.
         for connection in connections.all(initialized_only=True):
@@ -155,7 +180,8 @@ def _listen() -> socket.socket:
     try:
         return socket.create_server((host, int(port)), backlog=128)
     except OSError as error:
-        raise PartFailed(f"Cannot listen on {host}:{port} ({error.strerror}): choose another with PORT=….") from error
+        reason = (error.strerror or str(error)).partition(" (while")[0]
+        raise PartFailed(f"Cannot listen on {host}:{port} ({reason}): choose another with PORT=….") from error
 
 
 def _only_one(var: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from agentapp.embedded.environment import CHECKOUT
 
 
-def run(var: Path, **environ: str) -> tuple[subprocess.CompletedProcess[str], dict]:
+def run(var: Path, **environ: str) -> tuple[subprocess.CompletedProcess[str], dict[str, object]]:
     names = ("DATABASE_URL", "REDIS_URL", "DEMO_MODEL", "OPENAI_BASE_URL", "OPENAI_API_KEY")
     clean = {name: value for name, value in os.environ.items() if name not in names}
     done = subprocess.run(
@@ -38,7 +38,7 @@ def test_a_missing_model_file_is_named(tmp_path):
     done, status = run(tmp_path / "var", DEMO_MODEL=str(tmp_path / "absent.gguf"))
     assert done.returncode == os.EX_CONFIG
     assert status["state"] == "failed"
-    assert "absent.gguf" in status["message"]
+    assert "absent.gguf" in str(status["message"])
 
 
 def test_a_file_that_is_no_model_is_named(tmp_path):
@@ -53,4 +53,4 @@ def test_without_packages_the_status_says_what_failed(tmp_path):
     done, status = run(tmp_path / "var", PIP_NO_INDEX="1", PIP_CONFIG_FILE="/dev/null", PIP_FIND_LINKS="")
     assert done.returncode == os.EX_UNAVAILABLE
     assert status["state"] == "failed"
-    assert "could not be downloaded" in status["message"]
+    assert "could not be downloaded" in str(status["message"])

@@ -54,6 +54,16 @@ def test_a_part_that_was_killed_starts_again(supervisor):
     turn_until(supervisor, lambda: supervisor.process("part") not in (None, first))
 
 
+def test_a_long_turn_ends_when_a_start_is_due(supervisor):
+    first = supervisor.start(python("import time; time.sleep(60)"))
+    first.kill()
+    turn_until(supervisor, lambda: supervisor.process("part") is None)
+    began = time.monotonic()
+    while supervisor.process("part") is None:
+        supervisor.turn(30)
+    assert time.monotonic() - began < 10
+
+
 def test_a_part_that_gives_up_stays_off(supervisor, capsys):
     supervisor.start(python(f"print('wrong setting'); raise SystemExit({os.EX_CONFIG})"))
     turn_until(supervisor, lambda: supervisor.process("part") is None)

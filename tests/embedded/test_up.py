@@ -151,6 +151,19 @@ def test_nonsense_as_port_is_one_line(tmp_path):
     assert group.output == "PORT=99999 is no port: use a number from 1 to 65535.\n"
 
 
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [("DATABASE_URL", "postgresql://nobody:secret@127.0.0.1:1/none"), ("REDIS_URL", "redis://:secret@127.0.0.1:1/0")],
+)
+def test_a_given_server_that_does_not_answer_is_one_line_without_its_password(var, port, name, url):
+    group = Up(var, port, **{name: url})
+    assert group.ends() == 1
+    assert group.output.count("\n") == 1
+    assert name in group.output
+    assert "refused" in group.output
+    assert "secret" not in group.output
+
+
 def test_a_killed_web_part_comes_back_on_the_same_port(up, var, port):
     os.kill(process_of("daphne", var), signal.SIGKILL)
     up.says(r"web stopped \(killed by SIGKILL.*web\.log")
