@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-Reply = dict[str, Any]  # {"text": …} or {"calls": [{"name", "arguments"}]}
+Reply = dict[str, Any]  # {"text": …}, {"calls": [{"name", "arguments"}]} or {"status": 401, "error": …}
 Brain = Callable[[dict[str, Any]], Reply]
 
 
@@ -101,24 +101,23 @@ class FakeModel:
     async def _answer(self, request: dict[str, Any], writer: asyncio.StreamWriter) -> None:
         self.requests.append(request)
         reply = self.brain(request)
+        if "status" in reply:
+            await _send(writer, reply["status"], {"error": {"message": reply["error"], "code": "fake"}})
+            return
         if request.get("stream"):
             await self._stream(reply, writer)
             return
         if self.token_delay:
             await asyncio.sleep(self.token_delay)
-        payload = json.dumps(
-            {
-                "id": "c",
-                "object": "chat.completion",
-                "created": int(time.time()),
-                "model": request["model"],
-                "choices": [{"index": 0, "message": _message(reply, request), "finish_reason": _finish(reply)}],
-                "usage": _usage(reply),
-            }
-        ).encode()
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(payload))
-        writer.write(payload)
-        await writer.drain()
+        body = {
+            "id": "c",
+            "object": "chat.completion",
+            "created": int(time.time()),
+            "model": request["model"],
+            "choices": [{"index": 0, "message": _message(reply, request), "finish_reason": _finish(reply)}],
+            "usage": _usage(reply),
+        }
+        await _send(writer, 200, body)
 
     async def _stream(self, reply: Reply, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -138,6 +137,13 @@ class FakeModel:
         except ConnectionError:
             self.hangups += 1
             raise
+
+
+async def _send(writer: asyncio.StreamWriter, status: int, body: dict[str, Any]) -> None:
+    payload = json.dumps(body).encode()
+    head = f"HTTP/1.1 {status} Status\r\nContent-Type: application/json\r\nContent-Length: {len(payload)}\r\n\r\n"
+    writer.write(head.encode() + payload)
+    await writer.drain()
 
 
 def _message(reply: Reply, request: dict[str, Any]) -> dict[str, Any]:

@@ -121,6 +121,10 @@ class Product:
         with psycopg.connect(self.database_url, autocommit=True) as connection:
             return connection.execute(query, parameters).fetchall()
 
+    def execute(self, statement: str, *parameters: object) -> None:
+        with psycopg.connect(self.database_url, autocommit=True) as connection:
+            connection.execute(statement, parameters)
+
     def _make_people(self) -> None:
         people = [Person(**row) for row in json.loads(self.manage("shell", "--no-imports", "-c", MAKE_PEOPLE))]
         self._administrators = [person for person in people if person.staff]
