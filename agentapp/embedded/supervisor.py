@@ -64,6 +64,7 @@ class Supervisor:
         self._members: dict[str, _Member] = {}
         self._selector = selectors.DefaultSelector()
         self._stopping = False
+        self._awaited: str | None = None
         self._wakeup, self._wakeup_writer = socket.socketpair()
         self._listen_to_signals()
 
@@ -87,8 +88,9 @@ class Supervisor:
     def wait_until(self, ready: Callable[[], bool], seconds: float, every: float, needs: str | None = None) -> bool:
         """Asks `every` so often until `ready`, and turns meanwhile.
 
-        False when time is over, somebody interrupts, or the part that it `needs` ended.
+        False when time is over, somebody interrupts, or the part that it `needs` ended: then the caller says so.
         """
+        self._awaited = needs
         deadline = time.monotonic() + seconds
         while not self.interrupts and not ready():
             ask_again = time.monotonic() + every
@@ -96,6 +98,7 @@ class Supervisor:
                 self.turn(rest)
             if time.monotonic() > deadline or (needs is not None and self.process(needs) is None):
                 return False
+        self._awaited = None
         return not self.interrupts
 
     def log(self, name: str) -> PartLog:
@@ -166,6 +169,8 @@ class Supervisor:
         while member.reader in self._selector.get_map() and self._read(member.reader, member.log):
             pass
         if self._stopping:
+            return
+        if member.part.name == self._awaited:
             return
         how = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
         what = f"{member.part.name} stopped ({how}{f': {member.log.last_line}' if code else ''})"
