@@ -98,7 +98,7 @@ def test_values_cannot_grow_without_bound():
 def test_errors_help_with_names():
     with pytest.raises(ToolError, match=r"no such column: stock. It is in products\("):
         query_demo_database("SELECT stock FROM sales")
-    with pytest.raises(ToolError, match=r"no such column: colour. products\(product_id, name"):
+    with pytest.raises(ToolError, match=r"no such column: colour. products\(name, category"):
         query_demo_database("SELECT colour FROM products")
     with pytest.raises(ToolError, match="no such table: cities.*" + ", ".join(TABLES)):
         query_demo_database("SELECT * FROM cities")
