@@ -74,15 +74,16 @@ def import_map() -> dict[str, str]:
 
 
 @register.simple_tag(takes_context=True)
-def module_scripts(context: Context, entry: str) -> SafeString:
-    """The import map, preloads of everything in it, and the page's entry module."""
+def module_scripts(context: Context, entry: str, *, preload: bool = False) -> SafeString:
+    """The import map and the page's entry module; `preload` for an entry that needs all modules anyway."""
     addresses = import_map() if not settings.DEBUG else import_map.__wrapped__()
-    # `<` cannot end the script early: the map holds our own file names only, and is escaped all the same.
+    # The map holds our own file names only; `<` could end the script early and is escaped all the same.
     text = mark_safe(json.dumps({"imports": addresses}).replace("<", "\\u003c"))  # noqa: S308
+    links = ((address,) for address in addresses.values() if preload)
     return format_html(
         '<script type="importmap" nonce="{}">{}</script>{}<script type="module" src="{}"></script>',
         context.get("CSP_NONCE", ""),
         text,
-        format_html_join("", '<link rel="modulepreload" href="{}">', ((address,) for address in addresses.values())),
+        format_html_join("", '<link rel="modulepreload" href="{}">', links),
         addresses[entry],
     )

@@ -23,6 +23,7 @@ export class Composer {
     this.timer = 0;
     this.restore();
     this.area.addEventListener("input", () => this.#changed());
+    this.area.addEventListener("paste", (event) => this.#paste(event));
     this.area.addEventListener("keydown", (event) => this.#key(event));
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -76,9 +77,7 @@ export class Composer {
 
   #changed() {
     const over = this.content.length > this.limit;
-    const figures = { count: this.content.length.toLocaleString(locale), limit: this.limit.toLocaleString(locale) };
-    setText(this.hint, over ? format(gettext("%(count)s characters: at most %(limit)s can be sent. Shorten the text, or send it in parts."), figures) : this.usual);
-    this.hint.classList.toggle("over", over);
+    this.#say(over ? gettext("%(count)s characters: at most %(limit)s can be sent. Shorten the text, or send it in parts.") : "", this.content.length);
     this.sendButton.disabled = over || this.content.trim() === "";
     if (this.running) this.sendButton.hidden = !this.content.trim();
     if (!CSS.supports("field-sizing", "content")) {
@@ -87,6 +86,24 @@ export class Composer {
     }
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.#keep(), DRAFT_PAUSE_MS);
+  }
+
+  /** What could not be sent is not inserted: a million characters would only slow the page down. @param {ClipboardEvent} event */
+  #paste(event) {
+    const length = this.content.length + (event.clipboardData?.getData("text/plain").length ?? 0);
+    if (length <= this.limit) return;
+    event.preventDefault();
+    this.#say(gettext("Not pasted: with it the message would have %(count)s characters, and at most %(limit)s can be sent."), length);
+  }
+
+  /**
+   * @param {string} words of warning; none shows the usual hint
+   * @param {number} count
+   */
+  #say(words, count) {
+    const figures = { count: count.toLocaleString(locale), limit: this.limit.toLocaleString(locale) };
+    setText(this.hint, words ? format(words, figures) : this.usual);
+    this.hint.classList.toggle("over", words !== "");
   }
 
   /** @param {KeyboardEvent} event */

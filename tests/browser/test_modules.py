@@ -1,0 +1,153 @@
+"""The page's modules for themselves: the fold over events and the only way from text to HTML."""
+
+import json
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.browser.conftest import OpenPage
+from tests.product import Person
+
+SAMPLES = [
+    "Plain text.",
+    "# Title\n\nText with **bold**, *italic*, `code` and ~~none~~.",
+    "1. one\n2. two\n   - nested\n   - deeper\n\n     with a paragraph\n3. three",
+    "```python\nprint('half open",
+    "- item\n\n  ```js\n  const a = 1;\n  ```\n- next",
+    "````md\n```\nnested fence\n```\n````\nafter",
+    "| a | b |\n|---|---:|\n| 1 | 2 |\n| long | `x|y` |",
+    "> quote\n> > deeper\n\nand [a link](https://example.org \"title\") or <https://example.org/x>",
+    "See [the docs][d].\n\nMore text.\n\n[d]: https://example.org/docs",
+    "- [ ] open\n- [x] done",
+    "Formula $a_b * c_d$ and \\(x^2\\) and a_b_c.",
+    "Emoji 👩‍💻 and 日本語 and e\u0301.",
+    "Text<br>with <b>tags</b>\n\n<div>block</div>\n\n<script>alert(1)</script>",
+    "---\n\nBetween rules\n\n***",
+]  # fmt: skip
+
+HOSTILE = [
+    "<img src=x onerror=alert(1)>",
+    "[click](javascript:alert(1))",
+    "![pixel](https://tracker.example/p.gif)",
+    "<a href='javascript:alert(1)'>x</a><svg onload=alert(1)>",
+    "[x](data:text/html;base64,PHNjcmlwdD4=)",
+    "<iframe src='//evil.example'></iframe><form action='//evil.example'><input name=q></form>",
+    "`</code><script>alert(1)</script>`",
+    "| <img src=x onerror=alert(1)> | [a](vbscript:x) |\n|---|---|\n| 1 | <style>*{}</style> |",
+]
+
+RENDER = """async (texts) => {
+    const { renderInto } = await import("#chat/render.js");
+    const box = document.createElement("div");
+    for (const text of texts) renderInto(box, text);
+    return box.innerHTML;
+}"""
+
+
+@pytest.fixture(scope="module")
+def person(ada: Person) -> Person:
+    return ada
+
+
+@pytest.fixture
+def page(visit: OpenPage, person: Person) -> Page:
+    return visit(person)
+
+
+def test_a_stream_ends_as_the_whole_text_would_look(page: Page) -> None:
+    for sample in SAMPLES:
+        growing = [sample[: end + 1] for end in range(len(sample))]
+        assert page.evaluate(RENDER, growing) == page.evaluate(RENDER, [sample]), sample
+
+
+def test_hostile_text_becomes_harmless(page: Page) -> None:
+    inspect = """async (text) => {
+        const { renderInto } = await import("#chat/render.js");
+        const box = document.createElement("div");
+        document.body.append(box);
+        renderInto(box, text);
+        const bad = [...box.querySelectorAll("*")].filter((e) =>
+            ["IMG", "SCRIPT", "IFRAME", "FORM", "STYLE", "OBJECT"].includes(e.tagName) || e.namespaceURI.endsWith("svg") && !e.closest("button")
+            || [...e.attributes].some((a) => a.name.startsWith("on") || a.name === "style" || /^(javascript|data|vbscript):/i.test(a.value)));
+        return bad.map((e) => e.outerHTML);
+    }"""
+    for text in HOSTILE:
+        assert page.evaluate(inspect, text) == [], text
+
+
+def fold(page: Page, entries: list[dict[str, Any]]) -> dict[str, Any]:
+    """The state of a run after these envelopes and snapshots, with what became of each."""
+    state: dict[str, Any] = page.evaluate(
+        """async (entries) => {
+            const { createRun, apply, applySnapshot } = await import("#chat/run-state.js");
+            const run = createRun("r");
+            const results = entries.map((e) => (e.type === "snapshot" ? applySnapshot(run, e) : apply(run, e)));
+            return { ...run, reasoning: undefined, results };
+        }""",
+        entries,
+    )
+    return state
+
+
+def delta(offset: int, content: str, attempt: int = 1) -> dict[str, Any]:
+    data = {"status": "delta", "offset": offset, "content": content, "attempt": attempt}
+    return {"run": "r", "channel": "answer", "data": data}
+
+
+def event(seq: int, channel: str, **data: Any) -> dict[str, Any]:
+    return {"run": "r", "seq": seq, "channel": channel, "data": data}
+
+
+STORY = [
+    event(1, "run", status="running", model={"label": "M"}),
+    event(2, "step", type="thinking", status="start", iteration=1),
+    event(3, "step", type="thinking", status="done", iteration=1, reasoning="Look it up."),
+    event(4, "step", type="iteration", status="start", iteration=1, call_id="a", tool_name="t", tool_args={"x": 1}),
+    event(5, "step", type="iteration", status="start", iteration=1, call_id="b", tool_name="t", tool_args={"x": 2}),
+    event(6, "step", type="iteration", status="done", iteration=1, call_id="b", tool_name="t", observation="B", iter_elapsed=0.2),
+    event(7, "step", type="iteration", status="done", iteration=1, call_id="a", tool_name="t", observation="", error="no"),
+    event(8, "answer", status="start", attempt=1),
+    delta(0, "Hello 👩‍💻"),
+    delta(9, ", world"),
+    event(9, "done", status="completed", reason="final_answer", iterations=2, elapsed=1.5, usage={"input_tokens": 5}),
+]  # fmt: skip
+
+
+def test_events_make_the_run(page: Page) -> None:
+    run = fold(page, STORY)
+    assert (run["status"], run["model"], run["text"], run["tokens"]) == ("completed", "M", "Hello 👩‍💻, world", 5)
+    steps = [(s["key"], s["state"], s["observation"], s["error"], s["reasoning"]) for s in run["steps"]]
+    assert steps == [("a", "failed", "", "no", "Look it up."), ("b", "done", "B", "", "")]
+
+
+def test_applying_twice_changes_nothing(page: Page) -> None:
+    once, twice = fold(page, STORY), fold(page, [entry for entry in STORY for _ in range(2)])
+    again = fold(page, STORY + STORY)
+    for run in (once, twice, again):
+        for key in ("started", "results"):
+            run.pop(key)
+        run["steps"] = [step | {"at": 0} for step in run["steps"]]
+    assert json.dumps(twice) == json.dumps(once)
+    assert json.dumps(again) == json.dumps(once)
+
+
+def test_a_hole_is_noticed(page: Page) -> None:
+    assert fold(page, [STORY[0], STORY[2]])["results"] == ["applied", "gap"]
+    assert fold(page, [STORY[0], delta(0, "abc"), delta(5, "f")])["results"] == ["applied", "applied", "gap"]
+
+
+def test_an_old_snapshot_does_not_replace_newer_text(page: Page) -> None:
+    old = {"type": "snapshot", "run": "r", "seq": 3, "status": "running", "answer": {"text": "Hel", "attempt": 1}}
+    run = fold(page, [*STORY[:9], old])
+    assert (run["text"], run["seq"]) == ("Hello 👩‍💻", 8)
+
+
+def test_a_new_attempt_clears_the_text(page: Page) -> None:
+    run = fold(page, [*STORY[:9], event(9, "answer", status="start", attempt=2), delta(0, "Anew", 2), delta(0, "stale", 1)])
+    assert run["text"] == "Anew"
+
+
+def test_every_step_gets_an_end(page: Page) -> None:
+    run = fold(page, [*STORY[:5], event(6, "done", status="cancelled", reason="user")])
+    assert [step["state"] for step in run["steps"]] == ["stopped", "stopped"]

@@ -1,0 +1,65 @@
+"""Parts that are down: it is said in words, and nothing is lost."""
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import OpenPage, answers, ask
+from tests.product import Person, Product
+
+
+def test_what_is_sent_without_a_server_goes_out_once_when_it_is_back(
+    visit: OpenPage, product: Product, ada: Person
+) -> None:
+    page = visit(ada, outage=True)
+    ask(page, "Hello")
+    answers(page)
+    product.end("web")
+    ask(page, "Sent into the void")
+    expect(page.get_by_text("Not sent yet – goes out when the connection is back")).to_be_visible()
+    expect(page.get_by_text("No connection. Trying again; what you write is kept.")).to_be_visible()
+    product.restore()
+    answers(page, 2)
+    expect(page.get_by_text("Not sent yet")).to_have_count(0)
+    expect(page.get_by_text("No connection")).to_have_count(0)
+    assert product.sql("SELECT count(*) FROM conversations_message WHERE content = 'Sent into the void'") == [(1,)]
+
+
+def test_an_unsent_message_outlives_the_page(visit: OpenPage, product: Product, ada: Person) -> None:
+    page = visit(ada, outage=True)
+    page.evaluate("() => { window.WebSocket.prototype.send = () => {}; }")
+    ask(page, "Kept over a reload")
+    expect(page.get_by_text("Not sent yet")).to_be_visible()
+    page.reload()
+    answers(page)
+    expect(page.locator(".bubble")).to_have_text("Kept over a reload")
+
+
+def test_an_unsent_message_can_be_taken_back(visit: OpenPage, ada: Person) -> None:
+    page = visit(ada)
+    page.evaluate("() => { window.WebSocket.prototype.send = () => {}; }")
+    ask(page, "Second thoughts")
+    page.get_by_role("button", name="Take back").click()
+    expect(page.get_by_label("Your message").last).to_have_value("Second thoughts")
+    page.reload()
+    expect(page.locator(".bubble")).to_have_count(0)
+
+
+def test_a_silent_model_is_named_and_the_message_answered_later(visit: OpenPage, product: Product, ada: Person) -> None:
+    page = visit(ada)
+    product.model.stop()
+    ask(page, "Are you there?")
+    expect(page.get_by_text("The model is not answering. Your message is kept and will be tried again.")).to_be_visible()
+    product.model.start()
+    answers(page)
+    expect(page.get_by_text("The model is not answering")).to_have_count(0)
+
+
+def test_the_end_of_a_run_is_seen_after_a_lost_connection(visit: OpenPage, product: Product, ada: Person) -> None:
+    product.model.token_delay = 0.02
+    page = visit(ada, outage=True)
+    ask(page, "Tell me a story")
+    expect(page.locator(".answer")).to_contain_text("word3")
+    product.end("web")
+    product.model.token_delay = 0.0
+    product.restore()
+    answers(page)
+    expect(page.locator(".answer")).to_contain_text("word399")
