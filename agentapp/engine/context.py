@@ -5,7 +5,7 @@ The guard works on what is sent, never on the trace: the originals stay in the r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from .errors import ModelError
@@ -61,14 +61,22 @@ class ContextGuard:
         return kept
 
     async def reduce(
-        self, messages: Sequence[Message], budget: int, hint: str, *, journal: Journal | None = None, scope: str = ""
+        self,
+        messages: Sequence[Message],
+        budget: int,
+        hint: str,
+        *,
+        journal: Journal | None = None,
+        scope: str = "",
+        is_over: Callable[[], bool] = lambda: False,
     ) -> tuple[list[Message], Compaction | None]:
-        """As above, to any budget, for callers that share a guard."""
+        """As above, to any budget, for callers that share a guard. `is_over` tells that the run has gone on from here:
+        then a summary is taken from the journal or not at all."""
         cut = [self._cut(message) for message in messages]
         if estimate_tokens(cut) <= budget:
             return cut, None
         parts = _Parts.of(cut, budget, self.keep_recent)
-        summary, usage = await self._summarise(parts.old, hint, journal, scope)
+        summary, usage = await self._summarise(parts.old, hint, journal, scope, is_over)
         kept, method = parts.with_summary(summary), "summary"
         if summary is None or estimate_tokens(kept) > budget:
             kept, method = parts.truncated(budget, summary), "truncation" if summary is None else "summary"
@@ -82,11 +90,16 @@ class ContextGuard:
         return replace(message, content=cut_text(message.content, self.max_message_chars))
 
     async def _summarise(
-        self, old: Sequence[Message], hint: str, journal: Journal | None, scope: str
+        self,
+        old: Sequence[Message],
+        hint: str,
+        journal: Journal | None,
+        scope: str,
+        is_over: Callable[[], bool],
     ) -> tuple[Message | None, Usage]:
         if self.compact_model is None or not old:
             return None, Usage()
-        model = journaled(self.compact_model, journal, scope, "compaction")
+        model = journaled(self.compact_model, journal, scope, "compaction", is_over)
         try:
             reply = await model.chat(summary_request(old, hint, self.prompt, model))
         except ModelError:

@@ -32,6 +32,8 @@ class Conversation:
         self._examples = list(examples)
         self._recorded = 0
         self._overflowed = False
+        # Where a message would stand directly behind the last reply, in both lists.
+        self._behind_reply: tuple[int, int] | None = None
         self.trace = list(messages)
         self.view = list(messages)
 
@@ -39,14 +41,33 @@ class Conversation:
         self.trace += messages
         self.view += messages
 
+    def say_reply(self, message: Message) -> None:
+        self.say(message)
+        self._behind_reply = None if message.tool_calls else (len(self.trace), len(self.view))
+
+    def admit(self, messages: Sequence[Message], *, early: bool) -> None:
+        """Interrupts. `early` ones waited already when the last reply came: they stand directly behind it, where that
+        parts no call from its results."""
+        if early and self._behind_reply is not None:
+            in_trace, in_view = self._behind_reply
+            self.trace[in_trace:in_trace] = messages
+            self.view[in_view:in_view] = messages
+        else:
+            self.say(*messages)
+        self._behind_reply = None
+
     def unrecorded(self) -> tuple[list[Message], int]:
         """The messages that no request has recorded yet, and how many have been."""
         if not self._recorded:
             return self._with_examples(self.trace), 0
         return self.trace[self._recorded :], self._recorded + len(self._examples)
 
-    def outgoing(self) -> list[Message]:
-        return self._with_examples(self.view)
+    def outgoing(self, interrupts: Sequence[Message] = (), *, early: bool = False) -> list[Message]:
+        """The next request, with interrupts where `admit` will put them."""
+        messages = list(self.view)
+        place = self._behind_reply[1] if early and self._behind_reply is not None else len(messages)
+        messages[place:place] = interrupts
+        return self._with_examples(messages)
 
     def _with_examples(self, messages: Sequence[Message]) -> list[Message]:
         return [messages[0], *self._examples, *messages[1:]]
@@ -58,7 +79,7 @@ class Conversation:
         """Makes the view fit before a call; raises `ContextOverflow` when nothing helps."""
         self.view = micro_compact(self.view, self._keep_results)
         budget = self._guard.budget - sum(map(json_tokens, tools)) - estimate_tokens(self._examples)
-        return await self._reduce(budget, f"{iteration}/compact")
+        return await self._reduce(budget, iteration, "compact")
 
     async def shrink(self, iteration: int) -> Compaction | None:
         """After a provider's `ContextOverflow`: half the budget, once a run."""
@@ -66,12 +87,20 @@ class Conversation:
             raise ContextOverflow("the model refused the context twice")
         self._overflowed = True
         size = min(self._guard.budget, estimate_tokens(self.view))
-        return await self._reduce(size // 2, f"{iteration}/overflow")
+        return await self._reduce(size // 2, iteration, "overflow")
 
-    async def _reduce(self, budget: int, name: str) -> Compaction | None:
+    async def _reduce(self, budget: int, iteration: int, name: str) -> Compaction | None:
         self.view, compaction = await self._guard.reduce(
-            self.view, budget, "react_iteration", journal=self._scope.journal, scope=self._scope.key(name)
+            self.view,
+            budget,
+            "react_iteration",
+            journal=self._scope.journal,
+            scope=self._scope.key(f"{iteration}/{name}"),
+            is_over=lambda: self._scope.recorded(f"{iteration}/llm"),
         )
-        if compaction is not None and estimate_tokens(self.view) > budget:
+        if compaction is None:
+            return None
+        self._behind_reply = None
+        if estimate_tokens(self.view) > budget:
             raise ContextOverflow("system message and pinned messages alone do not fit the model")
         return compaction

@@ -32,12 +32,14 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A reply, what it means, and whether it ends the run. `check` asks for a last look at it instead."""
+    """A reply, what it means, and whether it ends the run. `check` asks for a last look at it instead; `limit` is the
+    one that made it the last."""
 
     completion: Completion
     turn: Turn
     accepted: bool
     check: bool
+    limit: str | None
 
 
 class Dialect(Protocol):

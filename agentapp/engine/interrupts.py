@@ -42,6 +42,10 @@ class InterruptQueue:
         taken, self._waiting = self._waiting, []
         return taken
 
+    @property
+    def ids(self) -> list[str]:
+        return [interrupt.id for interrupt in self._waiting]
+
     def put_back(self, interrupts: Sequence[Interrupt]) -> None:
         """For a model call that failed before anyone saw them."""
         self._waiting[:0] = interrupts

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from . import events, prompts
-from .attempts import with_retries
 from .context import Compaction
 from .conversation import Conversation
 from .dialects import Judged, Turn
 from .errors import ContextOverflow, ModelError
-from .history import first_messages, validate_pairing
+from .history import first_messages
 from .interrupts import InterruptQueue, interrupt_message
 from .journal import CallKind
 from .limits import Spent
 from .loop_guard import LoopGuard
 from .messages import Completion, Content, Message
+from .model_call import complete
 from .observations import Observations
 from .results import AgentResult, StepResult, tool_steps
 from .scope import Scope, llm_request
@@ -34,7 +35,13 @@ class Loop:
     """State of one run. Everything in it follows from recorded results, so that a replay rebuilds it."""
 
     def __init__(
-        self, agent: ReActAgent, query: Content, history: Sequence[Message], scope: Scope, interrupts: InterruptQueue
+        self,
+        agent: ReActAgent,
+        query: Content,
+        history: Sequence[Message],
+        scope: Scope,
+        interrupts: InterruptQueue,
+        spent: Spent,
     ) -> None:
         self.agent = agent
         self.model = agent.model
@@ -43,11 +50,12 @@ class Loop:
         self.root = scope
         self.scope = scope.child("react")
         self.interrupts = interrupts
-        self.spent = Spent(agent.limits)
+        self.spent = spent
         self.steps: list[StepResult] = []
         self.tool_turns = 0
         self.observations = Observations()
         self.failed_replies = 0
+        self.waiting: list[str] = []
         self.checked = False
         self.held = False
         self.streamed = False
@@ -57,15 +65,7 @@ class Loop:
         await self._begin()
         last = self.agent.max_iterations
         for iteration in range(1, last + 1):
-            if limit := self.spent.reached():
-                return await self._answer_at_limit(iteration, limit)
-            options = self.tools.dialect.options(self.tool_turns)
-            try:
-                judged = await self._ask(iteration, options, is_last=iteration == last)
-            except ContextOverflow as error:
-                why = "the conversation is too long for the model"
-                return self._unfinished("context_irreducible", why, iteration - 1, error=str(error))
-            if (result := await self._act(iteration, judged, is_last=iteration == last)) is not None:
+            if (result := await self._iterate(iteration, is_last=iteration == last)) is not None:
                 return result
         return self._unfinished("max_iterations", f"all {last} iterations were used", last)
 
@@ -73,7 +73,7 @@ class Loop:
         agent = self.agent
         # Behind the system message a small model has its examples: the date would spoil the cache of all of them.
         now = None if self.model.abilities.get("small") else await self.root.now(agent.clock)
-        self.tools, usage = await Toolbox.choose(agent, self.query, self.root, self.scope)
+        self.tools, usage = await Toolbox.choose(agent, self.query, self.root, self.scope, self.spent)
         self.spent.add(usage, agent.cost_of(usage))
         self.guard = LoopGuard(self.tools.registry)
         text = prompts.system_text(
@@ -86,16 +86,39 @@ class Loop:
         examples = [message for example in agent.examples for message in example]
         self.talk = Conversation(agent.guard, self.scope, [system, *rest], agent.keep_results, examples)
 
-    async def _ask(self, iteration: int, options: dict[str, Any], *, is_last: bool) -> Judged:
+    async def _iterate(self, iteration: int, *, is_last: bool) -> AgentResult | None:
+        """One model call and what follows from it. At a limit it is the last one, without tools."""
+        limit = self.spent.reached()
+        try:
+            with self.spent.model_call():
+                judged = await self._ask(iteration, limit, is_last=is_last)
+        except ContextOverflow as error:
+            if limit:
+                return self._stopped_at(limit, iteration - 1)
+            why = "the conversation is too long for the model"
+            return self._unfinished("context_irreducible", why, iteration - 1, error=str(error))
+        except ModelError:
+            if limit:
+                return self._stopped_at(limit, iteration - 1)
+            raise
+        if judged.limit is None:
+            return await self._act(iteration, judged, is_last=is_last)
+        if judged.accepted:
+            return self._final(iteration, judged.turn, f"limit:{judged.limit}")
+        return self._stopped_at(judged.limit, iteration)
+
+    async def _ask(self, iteration: int, limit: str | None, *, is_last: bool) -> Judged:
         """One model call within the context; a provider that finds it too long gets half of it, once a run."""
+        options = {} if limit else self.tools.dialect.options(self.tool_turns)
         compaction = await self.talk.fit(iteration, options.get("tools") or ())
         self._count(compaction)
+        call = partial(self._call, iteration, options, limit, is_last)
         try:
-            record, judged = await self._call(iteration, options, compaction, is_last, shrunk=False)
+            record, judged = await call(compaction, shrunk=False)
         except ContextOverflow:
             compaction = await self.talk.shrink(iteration)
             self._count(compaction)
-            record, judged = await self._call(iteration, options, compaction, is_last, shrunk=True)
+            record, judged = await call(compaction, shrunk=True)
         else:
             if record["shrunk"]:  # a replay: take the same way as the first time
                 self._count(await self.talk.shrink(iteration))
@@ -103,24 +126,36 @@ class Loop:
         return judged
 
     async def _call(
-        self, iteration: int, options: dict[str, Any], compaction: Compaction | None, is_last: bool, *, shrunk: bool
+        self,
+        iteration: int,
+        options: dict[str, Any],
+        limit: str | None,
+        is_last: bool,
+        compaction: Compaction | None,
+        *,
+        shrunk: bool,
     ) -> tuple[dict[str, Any], Judged]:
-        """The journaled call. The interrupts that it is the first to see are part of its record."""
+        """The journaled call. What it decided is part of its record: the limit it met, the interrupts it saw first."""
         judged: list[Judged] = []
 
         async def effect() -> dict[str, Any]:
             admitted = self.interrupts.take()
+            early = all(item.id in self.waiting for item in admitted)
             begun = self.agent.time()
             try:
-                reply = await self._call_model([item.text for item in admitted], options)
+                reply = await self._reply([item.text for item in admitted], early, options, limit)
             except BaseException:
                 self.interrupts.put_back(admitted)
                 raise
-            reply["interrupts"] = [{"id": item.id, "text": item.text} for item in admitted]
-            reply["interrupted"] = len(self.interrupts) > 0
-            reply["shrunk"] = shrunk
-            reply["elapsed"] = round(max(0.0, self.agent.time() - begun), 6)
-            return reply
+            return {
+                **reply,
+                "limit": limit,
+                "interrupts": [{"id": item.id, "text": item.text} for item in admitted],
+                "early": early,
+                "waiting": self.interrupts.ids,
+                "shrunk": shrunk,
+                "elapsed": round(max(0.0, self.agent.time() - begun), 6),
+            }
 
         def finished(record: dict[str, Any]) -> list[events.Event]:
             judged.append(self._judge(iteration, record, is_last))
@@ -133,26 +168,21 @@ class Loop:
         record = await self.scope.call(
             f"{iteration}/llm",
             CallKind.LLM,
-            llm_request(self.model, new, before, "loop", options),
+            llm_request(self.model, [*new, *_last_words(limit)], before, "loop", options),
             effect,
             started=(events.thinking_start(iteration), *compacted),
             finished=finished,
         )
         return record, judged[-1] if judged else self._judge(iteration, record, is_last)
 
-    async def _call_model(self, texts: Sequence[str], options: dict[str, Any]) -> dict[str, Any]:
-        messages = [*self.talk.outgoing(), *self._interrupt_messages(texts)]
-        validate_pairing(messages)
+    async def _reply(
+        self, texts: Sequence[str], early: bool, options: dict[str, Any], limit: str | None
+    ) -> dict[str, Any]:
+        messages = [*self.talk.outgoing(self._interrupt_messages(texts), early=early), *_last_words(limit)]
         writer = AnswerWriter(self.root.emit, self.attempt)
         speaks = self.agent.stream_direct and self.tools.dialect.speaks(self.tool_turns)
-
-        async def attempt() -> Completion:
-            if not (speaks and self.model.abilities.get("streaming")):
-                return await self.model.chat(messages, **options)
-            writer.abandon()
-            return await writer.copy(self.model.stream_chat(messages, **options))
-
-        completion = await with_retries(self.agent.retry, attempt)
+        streams = speaks and bool(self.model.abilities.get("streaming"))
+        completion = await complete(self.model, messages, options, self.agent.retry, writer if streams else None)
         return {
             **completion.to_dict(),
             "model": self.model.name,
@@ -169,10 +199,11 @@ class Loop:
     def _judge(self, iteration: int, record: dict[str, Any], is_last: bool) -> Judged:
         completion = Completion.from_dict(record)
         turn = self.tools.dialect.read(completion, iteration)
+        is_last = is_last or record["limit"] is not None
         final = turn.kind == "final" or (turn.kind == "unparseable" and (is_last or self.failed_replies > 0))
-        free = final and (is_last or not record["interrupted"])
+        free = final and (is_last or not record["waiting"])
         check = free and not is_last and self._wants_check(turn)
-        return Judged(completion, turn, free and not check, check)
+        return Judged(completion, turn, free and not check, check, record["limit"])
 
     def _wants_check(self, turn: Turn) -> bool:
         due = 0 < self.agent.checklist_from <= self.tool_turns and not self.checked
@@ -194,11 +225,14 @@ class Loop:
     def _note(self, record: dict[str, Any], judged: Judged) -> None:
         """Takes a record into the state of the run."""
         usage = judged.completion.usage
-        self.talk.mark_recorded()
-        self.spent.add(usage, self.agent.cost_of(usage), record["elapsed"])
+        self.spent.add(usage, self.agent.cost_of(usage), seconds=record["elapsed"])
         self.attempt = record["attempt"]
         self.streamed = record["streamed"]
-        self.talk.say(*self._interrupt_messages([item["text"] for item in record["interrupts"]]))
+        texts = [item["text"] for item in record["interrupts"]]
+        self.talk.admit(self._interrupt_messages(texts), early=record["early"])
+        self.talk.say(*_last_words(judged.limit))
+        self.talk.mark_recorded()
+        self.waiting = record["waiting"]
         self.held = judged.turn.kind == "final" and not judged.accepted and not judged.check
 
     async def _act(self, iteration: int, judged: Judged, *, is_last: bool) -> AgentResult | None:
@@ -208,7 +242,7 @@ class Loop:
         if turn.kind == "tools":
             return await self._use_tools(iteration, turn, is_last)
         if turn.kind == "final":
-            self.talk.say(turn.message)
+            self.talk.say_reply(turn.message)
             if judged.check:
                 self.checked = True
                 self.talk.say(Message.user(prompts.CHECKLIST))
@@ -217,21 +251,21 @@ class Loop:
             return self._unfinished("no_answer", "the model gave no answer", iteration)
         self.failed_replies += 1
         if turn.message.text.strip():
-            self.talk.say(turn.message)
+            self.talk.say_reply(turn.message)
         self.talk.say(Message.user(prompts.REFORMAT if self.tools.dialect.json_contract else prompts.NUDGE))
         return None
 
     async def _use_tools(self, iteration: int, turn: Turn, is_last: bool) -> AgentResult | None:
         self.failed_replies = 0
-        refusals = self._refusals(turn)
-        results = await self.tools.run(iteration, turn.calls, refusals)
+        results = await self.tools.run(iteration, turn.calls, self._refusals(turn))
         self.tool_turns += 1
         self.spent.seconds += max(result["elapsed"] for result in results)
         observations = [self.observations.tell(result) for result in results]
-        self.talk.say(turn.message, *self.tools.dialect.results(turn.calls, observations))
+        self.talk.say_reply(turn.message)
+        self.talk.say(*self.tools.dialect.results(turn.calls, observations))
         self.steps += tool_steps(iteration, turn.reasoning, turn.calls, results)
         self.talk.say(*self.tools.load_requested(turn.calls, results))
-        warning = self.guard.note(turn.calls, [refusal is not None for refusal in refusals], results)
+        warning = self.guard.note(turn.calls, results)
         if self.guard.tripped and self.agent.block_repeats:
             return self._unfinished("loop_detected", "the same calls were made again and again", iteration)
         if warning and self.agent.block_repeats:
@@ -255,18 +289,9 @@ class Loop:
             refusals.append(refusal)
         return refusals
 
-    async def _answer_at_limit(self, iteration: int, limit: str) -> AgentResult:
-        """One last call without tools; when it fails, the fallback text."""
-        spoken = limit.replace("_", " ")
-        why = f"the limit on {spoken} was reached"
-        self.talk.say(Message.user(prompts.LAST_ANSWER.format(limit=spoken)))
-        try:
-            judged = await self._ask(iteration, {}, is_last=True)
-        except ModelError:
-            return self._unfinished(f"limit:{limit}", why, iteration - 1)
-        if not judged.accepted:
-            return self._unfinished(f"limit:{limit}", why, iteration)
-        return self._final(iteration, judged.turn, f"limit:{limit}")
+    def _stopped_at(self, limit: str, iterations: int) -> AgentResult:
+        why = f"the limit on {limit.replace('_', ' ')} was reached"
+        return self._unfinished(f"limit:{limit}", why, iterations)
 
     def _final(self, iteration: int, turn: Turn, stop_reason: str = "final_answer") -> AgentResult:
         self.talk.say(turn.message)
@@ -292,3 +317,8 @@ class Loop:
             streamed=streamed,
             attempt=self.attempt,
         )
+
+
+def _last_words(limit: str | None) -> list[Message]:
+    """What the last call of a run that met a limit is told."""
+    return [] if limit is None else [Message.user(prompts.LAST_ANSWER.format(limit=limit.replace("_", " ")))]

@@ -45,19 +45,19 @@ class LoopGuard:
             return BLOCKED
         return BLOCKED if self._continues_cycle(identity) and not self._may_repeat(call) else None
 
-    def note(self, calls: Sequence[ToolCall], refused: Sequence[bool], results: Sequence[Mapping[str, Any]]) -> str:
+    def note(self, calls: Sequence[ToolCall], results: Sequence[Mapping[str, Any]]) -> str:
         """Takes a finished batch into account; returns a warning for the model, or nothing."""
         warnings = []
-        for call, was_refused, result in zip(calls, refused, results, strict=True):
+        for call, result in zip(calls, results, strict=True):
             identity = identity_of(call)
-            if was_refused:
-                self._blocks += result["content"] == BLOCKED
+            if result["content"] == BLOCKED:
+                self._blocks += 1
                 continue
             self._counts[identity] += 1
             self._window.append(identity)
             outcome, count = self._equal.get(identity, ("", 0))
             self._equal[identity] = (result["content"], count + 1 if outcome == result["content"] else 1)
-            if result.get("invalid"):
+            if result.get("not_run") == "invalid":
                 self._invalid[identity] += 1
             if self._counts[identity] == WARN_AT:
                 warnings.append(f"{call.name} was called {WARN_AT} times with the same arguments.")

@@ -38,6 +38,11 @@ REFORMAT = (
 
 NUDGE = "Your reply was empty. Answer the request, or call a tool."
 
+UNREADABLE_CALL = (
+    "Your last tool call could not be read. Call the tool again with arguments that are one valid JSON object of its "
+    "schema, or answer in plain text."
+)
+
 RECALLED = "The user took the last message back. Give your answer to the request."
 
 CUT_CALL = "your reply was cut at the output limit, so none of its calls ran. Send one smaller call, or split the work."

@@ -10,11 +10,12 @@ from typing import Any
 
 from .attempts import RetryPolicy
 from .context import ContextGuard
+from .delegation import agent_tool
 from .errors import ModelError
 from .events import Emit, Event, answer_done
 from .interrupts import InterruptQueue
 from .journal import CallKind, Journal, MemoryJournal
-from .limits import Limits
+from .limits import Limits, Spent
 from .loop import Loop
 from .messages import Completion, Content, Message, Usage
 from .models import ChatModel
@@ -107,7 +108,19 @@ class ReActAgent:
     ) -> AgentResult:
         """Runs the loop to its end."""
         queue = InterruptQueue() if interrupts is None else interrupts
-        return await Loop(self, query, history, self._scope(), queue).run()
+        return await Loop(self, query, history, self._scope(), queue, Spent(self.limits)).run()
+
+    def as_tool(self, name: str, description: str) -> Tool:
+        """This agent as a tool of another one: for each call it works on the request in a run of its own.
+
+        What it does is recorded in the other's journal. Usage, limits, gate and cancellation are the other's;
+        model, tools, guard and instructions are its own.
+        """
+        return agent_tool(self, name, description)
+
+    async def _work(self, request: str, scope: Scope, spent: Spent) -> AgentResult:
+        """A run on behalf of another agent, in its journal and on its account."""
+        return await Loop(self, request, (), scope, InterruptQueue(), spent).run()
 
     async def stream_answer(self, query: Content, result: AgentResult) -> AsyncGenerator[str, None]:
         """Writes the answer and yields it in pieces; a recorded one comes as one piece.

@@ -7,22 +7,40 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from .errors import ModelUnavailable
 from .events import Emit, Event, send
 from .journal import CallKind, Effect, EffectClass, Finished, Journal, MemoryJournal
 from .messages import Chunk, Completion, Message, Usage
 from .models import ChatModel, ToolDefinitions
 
+# Of one helper, such as the ladder of structured calls.
+MOST_CALLS = 5
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Prefixes keys, and hands the events of effects that really happen to `emit`."""
+    """Prefixes keys, and hands the events of effects that really happen to `emit`.
+
+    Of an agent that works for another only the tool calls are told, marked with the call that it works on.
+    """
 
     journal: Journal
     emit: Emit | None = None
     prefix: str = ""
+    works_on: str | None = None
 
     def child(self, name: str) -> Scope:
         return replace(self, prefix=self.key(name)) if name else self
+
+    def of_agent(self, name: str, call_id: str) -> Scope:
+        return replace(self.child(name), works_on=call_id)
+
+    def _told(self, events: Iterable[Event]) -> Sequence[Event]:
+        if self.works_on is None:
+            return tuple(events)
+        marked = {"parent_call_id": self.works_on}
+        calls = [event for event in events if event.channel == "step" and event.data["type"] == "iteration"]
+        return [replace(event, data={**event.data, **marked}) for event in calls]
 
     def key(self, name: str) -> str:
         return f"{self.prefix}/{name}" if self.prefix else name
@@ -31,9 +49,6 @@ class Scope:
         """Whether the effect of this call will not run. A journal that cannot tell has its gate asked again."""
         peek = getattr(self.journal, "recorded", None)
         return peek is not None and bool(peek(self.key(name)))
-
-    async def send(self, event: Event) -> None:
-        await send(self.emit, event)
 
     async def now(self, clock: Callable[[], datetime] | None) -> datetime | None:
         """The time at which the run began, read once."""
@@ -58,6 +73,7 @@ class Scope:
     ) -> dict[str, Any]:
         """`Journal.call` under the prefix. A replay emits nothing."""
         happened = False
+        started = self._told(started)
 
         async def observed() -> dict[str, Any]:
             nonlocal happened
@@ -69,7 +85,7 @@ class Scope:
         ended: list[Event] = []
 
         def finished_once(result: dict[str, Any]) -> Iterable[Event]:
-            ended[:] = finished(result) if finished else ()
+            ended[:] = self._told(finished(result) if finished else ())
             return ended
 
         result = await self.journal.call(
@@ -106,14 +122,24 @@ def llm_request(
 class JournaledModel:
     """A model whose calls are `<scope>/llm/<n>` in a journal. It sums up their usage.
 
-    `announcement` is sent with the first of them.
+    `announcement` is sent with the first of them. Whoever asks it goes on after a model error, which leaves no
+    record. So where a later call is on record, or `is_over` says that the run has gone on, a call without a record
+    is one that failed, and fails again instead of being made.
     """
 
-    def __init__(self, model: ChatModel, scope: Scope, role: str, announcement: Event | None = None) -> None:
+    def __init__(
+        self,
+        model: ChatModel,
+        scope: Scope,
+        role: str,
+        announcement: Event | None = None,
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._model = model
         self._scope = scope
         self._role = role
         self._announcement = announcement
+        self._is_over = is_over
         self._calls = 0
         self.usage = Usage()
         self.name = model.name
@@ -132,6 +158,8 @@ class JournaledModel:
         options = {"tools": tools, "tool_choice": tool_choice, "response_format": response_format}
         name = f"llm/{self._calls}"
         self._calls += 1
+        if not self._scope.recorded(name) and (self._is_over() or self._has_later_record()):
+            raise ModelUnavailable("this call failed the first time")
 
         async def effect() -> dict[str, Any]:
             completion = await self._model.chat(
@@ -147,6 +175,9 @@ class JournaledModel:
         self.usage += completion.usage
         return completion
 
+    def _has_later_record(self) -> bool:
+        return any(self._scope.recorded(f"llm/{n}") for n in range(self._calls, self._calls + MOST_CALLS))
+
     async def stream_chat(
         self,
         messages: Sequence[Message],
@@ -160,6 +191,8 @@ class JournaledModel:
         yield Chunk(done.message.text, done.message.reasoning, done.finish_reason, done.usage, done.message)
 
 
-def journaled(model: ChatModel, journal: Journal | None, scope: str, role: str) -> JournaledModel:
+def journaled(
+    model: ChatModel, journal: Journal | None, scope: str, role: str, is_over: Callable[[], bool] = lambda: False
+) -> JournaledModel:
     """For functions that take `journal=None, scope=""`."""
-    return JournaledModel(model, Scope(journal or MemoryJournal(), prefix=scope), role)
+    return JournaledModel(model, Scope(journal or MemoryJournal(), prefix=scope), role, is_over=is_over)

@@ -7,15 +7,17 @@ import difflib
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from .delegation import AgentTool, delegate
 from .errors import RunSuspended, UnknownOutcome
 from .events import tool_done, tool_start
-from .journal import CallKind, EffectClass
-from .messages import ToolCall
+from .journal import CallKind, Effect, EffectClass
+from .limits import Spent
+from .messages import ToolCall, Usage
 from .scope import Scope
-from .tools import Tool, ToolRegistry, error_result, result_to_dict
+from .tools import Tool, ToolRegistry, canonical_arguments, error_result, result_to_dict
 
 _call_key: ContextVar[str] = ContextVar("engine_call_key")
 
@@ -47,8 +49,12 @@ class ToolBatch:
     registry: ToolRegistry
     gate: Gate | None
     scope: Scope
+    spent: Spent
     time: Callable[[], float]
     concurrency: int = 8
+    # Results of cacheable tools, by what was asked of them. A lock each, as equal calls may stand side by side.
+    _known: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
 
     async def run(self, iteration: int, calls: Sequence[ToolCall], refusals: Sequence[str | None]) -> list[Any]:
         """Recorded results in the order of the calls. Slots with a refusal do not run; it is their result.
@@ -71,43 +77,106 @@ class ToolBatch:
 
     async def _one(self, iteration: int, slot: int, call: ToolCall, refusal: str | None) -> dict[str, Any]:
         name = f"{iteration}/tool/{slot}"
-        key = self.scope.key(name)
-        request: dict[str, Any] = {"name": call.name, "arguments": call.arguments, "call_id": call.id}
-        arguments = call.arguments
         tool = self.registry.get(call.name)
-        fault = self._fault(tool, call)
-        refusal = refusal or fault
-        if tool is not None and refusal is None and not self.scope.recorded(name):
-            decision = await self._decide(tool, arguments, key)
+        fault = None if refusal else self._fault(tool, call)
+        arguments = call.arguments
+        if tool is not None and not (refusal or fault) and not self._is_decided(name):
+            decision = await self._decide(tool, arguments, self.scope.key(name))
             if isinstance(decision, Deny):
                 refusal = f"denied: {decision.reason}"
-            elif decision.arguments is not None and decision.arguments != arguments:
-                arguments = request["executed_arguments"] = decision.arguments
+            elif decision.arguments is not None:
+                arguments = decision.arguments
+        if tool is None or refusal or fault:
+            refused = error_result(refusal or fault or "", not_run="invalid" if fault else "refused")
+            return await self._record(iteration, name, call, arguments, lambda: _value(refused), EffectClass.PURE)
+        if isinstance(tool, AgentTool):
+            return await self._delegate(iteration, name, call, tool, arguments)
+        if tool.cacheable:
+            return await self._once_for_all(iteration, name, call, tool, arguments)
+        return await self._run(iteration, name, call, tool, arguments)
 
-        async def effect() -> dict[str, Any]:
-            if tool is None or refusal is not None:
-                return error_result(refusal or "", invalid=fault is not None)
-            result = await self._execute(tool, arguments, key)
-            return result if arguments is call.arguments else {**result, "executed_arguments": arguments}
+    def _is_decided(self, name: str) -> bool:
+        return self.scope.recorded(name) or self.scope.recorded(f"{name}/start")
+
+    async def _record(
+        self,
+        iteration: int,
+        name: str,
+        call: ToolCall,
+        arguments: dict[str, Any],
+        effect: Effect,
+        effect_class: EffectClass,
+        *,
+        announced: bool = False,
+    ) -> dict[str, Any]:
+        """The journaled call, with its two events. Arguments that a person edited stand beside the proposed ones."""
+        key = self.scope.key(name)
+        edited = {} if arguments == call.arguments else {"executed_arguments": arguments}
+
+        async def whole() -> dict[str, Any]:
+            return {**await effect(), **edited}
 
         return await self.scope.call(
             name,
             CallKind.TOOL,
-            request,
-            effect,
-            effect_class=EffectClass.PURE if tool is None or refusal is not None else tool.effect_class,
-            started=(tool_start(iteration, key, call.name, arguments),),
+            {"name": call.name, "arguments": call.arguments, "call_id": call.id, **edited},
+            whole,
+            effect_class=effect_class,
+            started=() if announced else (tool_start(iteration, key, call.name, arguments),),
             finished=lambda result: (tool_done(iteration, key, call.name, result),),
         )
 
-    async def _execute(self, tool: Tool, arguments: dict[str, Any], key: str) -> dict[str, Any]:
-        token = _call_key.set(key)
-        begun = self.time()
-        try:
-            result = await tool.execute(arguments)
-        finally:
-            _call_key.reset(token)
-        return result_to_dict(result, tool, round(max(0.0, self.time() - begun), 6))
+    async def _run(
+        self, iteration: int, name: str, call: ToolCall, tool: Tool, arguments: dict[str, Any]
+    ) -> dict[str, Any]:
+        async def effect() -> dict[str, Any]:
+            token = _call_key.set(self.scope.key(name))
+            begun = self.time()
+            try:
+                result = await tool.execute(arguments)
+            finally:
+                _call_key.reset(token)
+            return result_to_dict(result, tool, round(max(0.0, self.time() - begun), 6))
+
+        return await self._record(iteration, name, call, arguments, effect, tool.effect_class)
+
+    async def _once_for_all(
+        self, iteration: int, name: str, call: ToolCall, tool: Tool, arguments: dict[str, Any]
+    ) -> dict[str, Any]:
+        """A cacheable tool gives one result per run and arguments; a failure is no result."""
+        asked = f"{tool.name}\0{canonical_arguments(arguments)}"
+        async with self._locks.setdefault(asked, asyncio.Lock()):
+            if (known := self._known.get(asked)) is not None:
+                same = {**known, "elapsed": 0.0}
+                return await self._record(iteration, name, call, arguments, lambda: _value(same), EffectClass.PURE)
+            result = await self._run(iteration, name, call, tool, arguments)
+            if not result["is_error"]:
+                self._known[asked] = {part: value for part, value in result.items() if part != "executed_arguments"}
+            return result
+
+    async def _delegate(
+        self, iteration: int, name: str, call: ToolCall, tool: AgentTool, arguments: dict[str, Any]
+    ) -> dict[str, Any]:
+        """The child works in a longer scope. Its beginning and its answer are recorded around what it does."""
+        key = self.scope.key(name)
+        result: dict[str, Any] | None = None
+        if not self.scope.recorded(name):
+            start = await self.scope.call(
+                f"{name}/start",
+                CallKind.PUBLISH,
+                {"name": call.name, "arguments": call.arguments},
+                lambda: _value({"arguments": arguments}),
+                started=(tool_start(iteration, key, call.name, arguments),),
+            )
+            arguments = start["arguments"]
+            scope = self.scope.of_agent(f"{name}/agent", key)
+            result = await delegate(tool, arguments["request"], scope, self.gate, self.spent.fork())
+        recorded = await self._record(
+            iteration, name, call, arguments, lambda: _value(result or {}), EffectClass.PURE, announced=True
+        )
+        if result is None and (used := recorded.get("spent")):
+            self.spent.add(Usage(**used["usage"]), used["cost"], tool_calls=used["tool_calls"])
+        return recorded
 
     def _fault(self, tool: Tool | None, call: ToolCall) -> str | None:
         """Why this call cannot run at all, in words that help the model to repair it."""
@@ -138,6 +207,10 @@ class ToolBatch:
             problem = tool.argument_error(decision.arguments)
             return Deny(f"the edited arguments are not valid: {problem}") if problem else decision
         return decision
+
+
+async def _value(result: dict[str, Any]) -> dict[str, Any]:
+    return result
 
 
 def _precedence(error: BaseException) -> int:

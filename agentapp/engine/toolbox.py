@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .dialects import Dialect, JsonDialect, NativeDialect
 from .events import phase
+from .limits import Spent
 from .messages import Content, Message, ToolCall, Usage
 from .prompts import describe_tools
 from .scope import JournaledModel, Scope
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 class Toolbox:
     """Keeps the registry, what the dialect offers of it, and what a batch may run, in step."""
 
-    def __init__(self, agent: ReActAgent, loaded: ToolRegistry, scope: Scope) -> None:
+    def __init__(self, agent: ReActAgent, loaded: ToolRegistry, scope: Scope, spent: Spent) -> None:
         self._everything = agent.registry
         self.registry = loaded
         if len(loaded) < len(agent.registry):
@@ -32,15 +33,17 @@ class Toolbox:
             if agent._native_mode_active
             else JsonDialect(self.registry, model.abilities)
         )
-        self._batch = ToolBatch(self.registry, agent.gate, scope, agent.time)
+        self._batch = ToolBatch(self.registry, agent.gate, scope, spent, agent.time)
 
     @classmethod
-    async def choose(cls, agent: ReActAgent, query: Content, root: Scope, scope: Scope) -> tuple[Toolbox, Usage]:
+    async def choose(
+        cls, agent: ReActAgent, query: Content, root: Scope, scope: Scope, spent: Spent
+    ) -> tuple[Toolbox, Usage]:
         """All tools, or with many of them those that a model chooses for the query."""
         announcement = phase("selecting_tools", total_tools=len(agent.registry))
         chooser = JournaledModel(agent.model, root.child("select"), "selection", announcement)
         loaded = await select_tools(chooser, query, agent.registry, threshold=agent.select_above)
-        return cls(agent, loaded, scope), chooser.usage
+        return cls(agent, loaded, scope, spent), chooser.usage
 
     async def run(
         self, iteration: int, calls: Sequence[ToolCall], refusals: Sequence[str | None]

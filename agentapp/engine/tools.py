@@ -173,10 +173,10 @@ def result_to_dict(result: ToolResult, tool: Tool, elapsed: float) -> dict[str, 
     }
 
 
-def error_result(text: str, *, invalid: bool = False) -> dict[str, Any]:
-    """The recorded form of a call that was not run; `invalid` when it never could be."""
+def error_result(text: str, *, not_run: str | None = None) -> dict[str, Any]:
+    """The recorded form of a failure; `not_run` says "invalid" or "refused" of a call that did not run."""
     data = {"content": text, "is_error": True, "content_type": "text/plain", "artifacts": [], "elapsed": 0.0}
-    return {**data, "invalid": True} if invalid else data
+    return data if not_run is None else {**data, "not_run": not_run}
 
 
 def observation_for_model(result: Mapping[str, Any]) -> str:
