@@ -26,7 +26,7 @@ lint: .venv/.dev node_modules/.dev setup
 	.venv/bin/mypy .
 	.venv/bin/lint-imports
 	.venv/bin/djhtml --check $(TEMPLATES)
-	.venv/bin/python manage.py makemigrations --check --dry-run
+	.venv/bin/python -m agentapp.embedded.testing .venv/bin/python manage.py makemigrations --check --dry-run
 	@$(NODE) npx --no-install tsc --noEmit -p .
 
 format: .venv/.dev

@@ -1,7 +1,13 @@
-"""PostgreSQL and Valkey for a test session, in a folder of their own that is gone afterwards."""
+"""PostgreSQL and Valkey for a test session, in a folder of their own that is gone afterwards.
+
+`python -m agentapp.embedded.testing COMMAND …` lends them to any command.
+"""
 
 import contextlib
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -52,3 +58,8 @@ def _remove(environment: Environment) -> None:
     for folder in (environment.var, environment.sockets, environment.postgres_home):
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    with services() as lent:
+        sys.exit(subprocess.run(sys.argv[1:], env={**os.environ, **lent}, check=False).returncode)
