@@ -68,7 +68,8 @@ def _start(supervisor: Supervisor, environment: Environment, web_socket: socket.
     if environment.valkey:
         supervisor.start(valkey.prepare(environment))
         data.append(("valkey", valkey.ready))
-    demo_model.write_status(environment.var, "verifying" if environment.demo_model else "off")
+    state, message = ("verifying", "Starting the demo model") if environment.demo_model else ("off", "")
+    demo_model.write_status(environment.var, state, message=message)
     import django
 
     django.setup()
