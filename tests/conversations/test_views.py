@@ -91,7 +91,7 @@ def test_a_conversation_can_be_read_without_scripts(page: Client, ada: User) -> 
     for fact in ("Test model", "2 steps", "4.2 s", "1,240 tokens"):
         assert fact in html
     assert f'href="/runs/{run.id}/"' in html
-    assert "<noscript>" in html
+    assert "sending needs it" in html
 
 
 def test_the_page_state_holds_the_steps_and_where_to_go_on(page: Client, ada: User) -> None:

@@ -38,10 +38,12 @@ export function openMenu(menu, button) {
   place(menu, button);
   button.setAttribute("aria-expanded", "true");
   entries(menu)[0]?.focus({ preventScroll: true });
-  menu.addEventListener("toggle", () => {
+  menu.addEventListener("toggle", function closed(event) {
+    if (/** @type {ToggleEvent} */ (event).newState !== "closed") return; // that of the opening comes late
+    menu.removeEventListener("toggle", closed);
     button.removeAttribute("aria-expanded");
     if (menu.contains(document.activeElement) || document.activeElement === document.body) button.focus({ preventScroll: true });
-  }, { once: true });
+  });
 }
 
 export function startMenus() {
