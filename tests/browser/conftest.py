@@ -12,10 +12,15 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, ViewportSize, exp
 from tests.product import Person, Product
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-ARGUMENTS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 WIDE, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=780)
 
 OpenPage = Callable[..., Page]
@@ -48,7 +53,7 @@ def ada(running_product: Product) -> Person:
 
 @pytest.fixture
 def visit(chromium: Browser, product: Product) -> Iterator[OpenPage]:
-    """`visit(person, "/", viewport=PHONE, outage=False)` opens a page; `outage=True` lets it log that a server is away."""
+    """`visit(person, "/", viewport=PHONE)` opens a page; with `outage=True` it may log that a server is away."""
     contexts, errors = [], []
 
     def open_page(

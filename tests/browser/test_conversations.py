@@ -88,7 +88,11 @@ def test_the_keyboard_reaches_everything(visit: OpenPage, ada: Person) -> None:
     reached = set()
     for _ in range(60):
         page.keyboard.press("Tab")
-        reached.add(page.evaluate("document.activeElement.getAttribute('aria-label') || document.activeElement.textContent.trim()"))
+        reached.add(
+            page.evaluate(
+                "document.activeElement.getAttribute('aria-label') || document.activeElement.textContent.trim()"
+            )
+        )
     assert {"Actions", "Copy", "Every call of this run", "Your message"} <= reached
     page.get_by_role("button", name="Actions").first.focus()
     page.keyboard.press("Enter")

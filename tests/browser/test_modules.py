@@ -67,10 +67,13 @@ def test_hostile_text_becomes_harmless(page: Page) -> None:
         const box = document.createElement("div");
         document.body.append(box);
         renderInto(box, text);
-        const bad = [...box.querySelectorAll("*")].filter((e) =>
-            ["IMG", "SCRIPT", "IFRAME", "FORM", "STYLE", "OBJECT"].includes(e.tagName) || e.namespaceURI.endsWith("svg") && !e.closest("button")
-            || [...e.attributes].some((a) => a.name.startsWith("on") || a.name === "style" || /^(javascript|data|vbscript):/i.test(a.value)));
-        return bad.map((e) => e.outerHTML);
+        const badAttribute = ({ name, value }) =>
+            name.startsWith("on") || name === "style" || /^(javascript|data|vbscript):/i.test(value);
+        const bad = (e) =>
+            ["IMG", "SCRIPT", "IFRAME", "FORM", "STYLE", "OBJECT"].includes(e.tagName)
+            || (e.namespaceURI.endsWith("svg") && !e.closest("button"))
+            || [...e.attributes].some(badAttribute);
+        return [...box.querySelectorAll("*")].filter(bad).map((e) => e.outerHTML);
     }"""
     for text in HOSTILE:
         assert page.evaluate(inspect, text) == [], text
@@ -99,14 +102,15 @@ def event(seq: int, channel: str, **data: Any) -> dict[str, Any]:
     return {"run": "r", "seq": seq, "channel": channel, "data": data}
 
 
+CALL = {"type": "iteration", "iteration": 1, "tool_name": "t"}
 STORY = [
     event(1, "run", status="running", model={"label": "M"}),
     event(2, "step", type="thinking", status="start", iteration=1),
     event(3, "step", type="thinking", status="done", iteration=1, reasoning="Look it up."),
-    event(4, "step", type="iteration", status="start", iteration=1, call_id="a", tool_name="t", tool_args={"x": 1}),
-    event(5, "step", type="iteration", status="start", iteration=1, call_id="b", tool_name="t", tool_args={"x": 2}),
-    event(6, "step", type="iteration", status="done", iteration=1, call_id="b", tool_name="t", observation="B", iter_elapsed=0.2),
-    event(7, "step", type="iteration", status="done", iteration=1, call_id="a", tool_name="t", observation="", error="no"),
+    event(4, "step", **CALL, status="start", call_id="a", tool_args={"x": 1}),
+    event(5, "step", **CALL, status="start", call_id="b", tool_args={"x": 2}),
+    event(6, "step", **CALL, status="done", call_id="b", observation="B", iter_elapsed=0.2),
+    event(7, "step", **CALL, status="done", call_id="a", observation="", error="no"),
     event(8, "answer", status="start", attempt=1),
     delta(0, "Hello 👩‍💻"),
     delta(9, ", world"),
@@ -144,7 +148,9 @@ def test_an_old_snapshot_does_not_replace_newer_text(page: Page) -> None:
 
 
 def test_a_new_attempt_clears_the_text(page: Page) -> None:
-    run = fold(page, [*STORY[:9], event(9, "answer", status="start", attempt=2), delta(0, "Anew", 2), delta(0, "stale", 1)])
+    run = fold(
+        page, [*STORY[:9], event(9, "answer", status="start", attempt=2), delta(0, "Anew", 2), delta(0, "stale", 1)]
+    )
     assert run["text"] == "Anew"
 
 

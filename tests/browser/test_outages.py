@@ -47,7 +47,9 @@ def test_a_silent_model_is_named_and_the_message_answered_later(visit: OpenPage,
     page = visit(ada)
     product.model.stop()
     ask(page, "Are you there?")
-    expect(page.get_by_text("The model is not answering. Your message is kept and will be tried again.")).to_be_visible()
+    expect(
+        page.get_by_text("The model is not answering. Your message is kept and will be tried again.")
+    ).to_be_visible()
     product.model.start()
     answers(page)
     expect(page.get_by_text("The model is not answering")).to_be_hidden()

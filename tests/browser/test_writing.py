@@ -29,7 +29,9 @@ def test_enter_sends_and_shift_enter_does_not(page: Page) -> None:
 def test_enter_that_ends_a_composition_does_not_send(page: Page, how: dict[str, object]) -> None:
     area = page.get_by_label("Your message").last
     area.fill("かんじ")
-    area.evaluate("(a, how) => a.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', bubbles: true, ...how}))", how)
+    area.evaluate(
+        "(a, how) => a.dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', bubbles: true, ...how}))", how
+    )
     expect(area).to_have_value("かんじ")
     expect(page.locator(".bubble")).to_have_count(0)
 
@@ -50,11 +52,18 @@ def test_a_text_that_is_too_long_is_refused_before_it_is_sent(page: Page) -> Non
 
 
 def test_a_million_pasted_characters_do_not_freeze_the_page(page: Page) -> None:
-    page.evaluate("() => navigator.clipboard.writeText('a line of fifty characters, as long as lines are\\n'.repeat(20000))")
+    page.evaluate(
+        "() => navigator.clipboard.writeText('a line of fifty characters, as long as lines are\\n'.repeat(20000))"
+    )
     page.evaluate("""() => {
         window.longest = 0;
         let last = performance.now();
-        const beat = () => { const now = performance.now(); window.longest = Math.max(window.longest, now - last); last = now; setTimeout(beat); };
+        const beat = () => {
+            const now = performance.now();
+            window.longest = Math.max(window.longest, now - last);
+            last = now;
+            setTimeout(beat);
+        };
         beat();
     }""")  # fmt: skip
     page.get_by_label("Your message").last.focus()

@@ -46,7 +46,7 @@ export class Timeline {
   #mark(ended) {
     const name = ended ? "chevron-right" : "loader-circle";
     const old = one("summary > .icon", this.root);
-    if (old.firstElementChild?.getAttribute("href") === `#icon-${name}`) return;
+    if (old.matches(ended ? ".chevron" : ".spinning")) return;
     old.replaceWith(icon(name, ended ? "chevron" : "spinning"));
   }
 

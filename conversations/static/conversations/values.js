@@ -50,9 +50,10 @@ function table(value) {
   const columns = value.columns ?? [...new Set(value.flatMap((/** @type {any} */ row) => Object.keys(row)))];
   /** @type {any[]} */
   const rows = value.rows ?? value;
-  const head = h("tr", {}, ...columns.map((name) => h("th", { scope: "col" }, String(name))));
-  const body = rows.slice(0, SHOWN_ROWS).map((row) =>
-    h("tr", {}, ...columns.map((name, n) => cell(Array.isArray(row) ? row[n] : row[name]))));
+  const cells = rows.slice(0, SHOWN_ROWS).map((row) => columns.map((name, n) => (Array.isArray(row) ? row[n] : row[name])));
+  const kinds = columns.map((_, n) => (cells.every((row) => isNumber(row[n])) ? "number" : ""));
+  const head = h("tr", {}, ...columns.map((name, n) => h("th", { scope: "col", class: kinds[n] }, String(name))));
+  const body = cells.map((row) => h("tr", {}, ...row.map((value, n) => h("td", { class: kinds[n] }, text(value)))));
   const parts = [h("table", {}, h("thead", {}, head), h("tbody", {}, ...body))];
   const left = rows.length - SHOWN_ROWS;
   if (left > 0) parts.push(h("p", { class: "note" }, format(gettext("%(count)s more rows"), { count: left })));
@@ -60,7 +61,7 @@ function table(value) {
 }
 
 /** @param {any} value */
-const cell = (value) => h("td", { class: value !== "" && !Number.isNaN(Number(value)) ? "number" : "" }, text(value));
+const isNumber = (value) => value !== "" && value !== null && !Number.isNaN(Number(value));
 
 /** @param {any} object */
 const named = (object) =>
