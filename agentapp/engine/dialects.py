@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from .json_text import extract_json
+from .leaked_calls import read_leaked_calls
 from .messages import Completion, Message, ToolCall
 from .prompts import CUT_CALL
+from .spoken_calls import json_at, read_react_text
 from .tools import ToolRegistry, is_finite
 
 Options = dict[str, Any]
@@ -105,12 +107,10 @@ class NativeDialect:
         )
 
     def _was_cut(self, completion: Completion) -> bool:
-        """Some servers say `tool_calls` although the output limit cut the arguments."""
-        if completion.finish_reason == "length":
-            return True
-        return completion.usage.output_tokens >= self._max_output_tokens and any(
-            call.invalid is not None for call in completion.message.tool_calls
-        )
+        """Some servers say `tool_calls` although the output limit cut the reply, which the count of tokens betrays."""
+        said, most = completion.usage.output_tokens, self._max_output_tokens
+        unread = any(call.invalid is not None for call in completion.message.tool_calls)
+        return completion.finish_reason == "length" or said == most or (said > most and unread)
 
     def results(self, calls: Sequence[ToolCall], observations: Sequence[str]) -> list[Message]:
         self._used_ids.update(call.id for call in calls)
@@ -133,6 +133,7 @@ class JsonDialect:
         self.offer(registry)
 
     def offer(self, registry: ToolRegistry) -> None:
+        self._definitions = [tool.definition for tool in registry]
         self._format: Options = {}
         if self._abilities.get("json_schema"):
             schema = small_schema(registry) if self._small else reply_schema(registry)
@@ -151,31 +152,52 @@ class JsonDialect:
         text, thoughts = message.text, completion.message.reasoning
         if self._small and self._saw_result:
             return Turn("final" if text.strip() else "empty", message, text, thoughts)
-        reply = extract_json(text)
-        if reply is None:
-            return Turn("unparseable" if text.strip() else "empty", message, text, thoughts)
+        reply = extract_json(text) or {}
         reasoning = _as_text(reply.get("reasoning")) or thoughts
         name = reply.get("tool_name")
         if isinstance(name, str) and name and (reply.get("type") == "tool_call" or "answer" not in reply):
-            return Turn("tools", message, reasoning=reasoning, calls=(_call_of(reply, name, iteration),))
+            return Turn(
+                "tools", message, reasoning=reasoning, calls=(_call_of(name, reply.get("tool_args"), iteration),)
+            )
         if reply.get("answer") is None:
-            return Turn("unparseable", message, text, reasoning)
+            return self._read_other_form(message, reasoning, iteration)
         answer = _as_text(reply["answer"])
         return Turn("final" if answer.strip() else "empty", message, answer, reasoning)
+
+    def _read_other_form(self, message: Message, reasoning: str, iteration: int) -> Turn:
+        """Models that know other contracts better keep those. One call an iteration here too: the first."""
+        text = message.text
+        react = read_react_text(text)
+        if react is not None and react.action is not None:
+            given = react.raw_input if react.action_input is None else react.action_input
+            call = _call_of(react.action, given, iteration)
+            return Turn("tools", message, reasoning=reasoning or react.thought, calls=(call,))
+        if react is not None:
+            return Turn("final", message, react.answer, reasoning or react.thought)
+        leaked = read_leaked_calls(text, self._definitions)
+        if leaked is not None and leaked[1]:
+            name, arguments = leaked[1][0]
+            return Turn("tools", message, reasoning=reasoning, calls=(_call_of(name, arguments, iteration),))
+        if leaked is not None or not text.strip():  # markup that cannot be read is never shown
+            return Turn("empty", message, "", reasoning)
+        return Turn("unparseable", message, text, reasoning)
 
     def results(self, calls: Sequence[ToolCall], observations: Sequence[str]) -> list[Message]:
         self._saw_result = True
         return [Message.user(f"Observation: {text}") for text in observations]
 
 
-def _call_of(reply: Mapping[str, Any], name: str, iteration: int) -> ToolCall:
-    arguments = reply.get("tool_args")
+def _call_of(name: str, arguments: Any, iteration: int) -> ToolCall:
     if arguments is None:
         arguments = {}
     call_id = f"call_{iteration}_0"
+    if isinstance(arguments, str):  # encoded twice
+        value, end = json_at(arguments, 0)
+        arguments = value if isinstance(value, dict) and end == len(arguments) else arguments
     if not isinstance(arguments, dict):
-        return ToolCall(call_id, name, {}, invalid=json.dumps(arguments, ensure_ascii=False))
-    return ToolCall(call_id, name, arguments)
+        invalid = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        return ToolCall(call_id, name, {}, invalid=invalid)
+    return _without_nan(ToolCall(call_id, name, arguments))
 
 
 def _as_text(value: Any) -> str:

@@ -11,9 +11,12 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from .spoken_calls import Call, bare_call, json_at, named_call, read_python_calls, read_row_of_calls
+
 _NAME = r"[\w.-]+"
 _MARKER = re.compile(
     r"<tool_call>|<function=|<\|tool_calls?_(?:section_)?begin\|>|<｜tool▁calls?▁begin｜>|\[TOOL_CALLS\]|<｜DSML｜"
+    r"|<\|python_(?:start|tag)\|>"
 )
 _MARKER_TEXTS = (
     "<tool_call>",
@@ -24,6 +27,8 @@ _MARKER_TEXTS = (
     "<｜tool▁call▁begin｜>",
     "[TOOL_CALLS]",
     "<｜DSML｜",
+    "<|python_start|>",
+    "<|python_tag|>",
 )
 # What stands before a call's JSON arguments. The name is missing where the object holds it.
 _HEADS = (
@@ -45,18 +50,19 @@ _ELEMENT_CALLS = (
     ),
     re.compile(rf'<｜DSML｜invoke name="(?P<name>{_NAME})">(?P<body>.*?)</｜DSML｜invoke>', re.DOTALL),
 )
+_PYTHON = re.compile(r"<\|python_(?:start|tag)\|>(?P<body>.*?)(?:<\|python_end\|>|<\|eom_id\|>|\Z)", re.DOTALL)
 _PARAMETER = re.compile(
     r"\s*(?:<parameter=(?P<key>[^>\s]+)>\n?(?P<value>.*?)\n?</parameter>"
     r'|<｜DSML｜parameter name="(?P<key2>[^"]+)"[^>]*>(?P<value2>.*?)</｜DSML｜parameter>)\s*',
     re.DOTALL,
 )
+_SUSPICIOUS = re.compile(r"[<\[{]")
+_PYTHON_CALL = re.compile(rf"\[\s*{_NAME}\(")
+_PYTHON_CALL_BEGUN = re.compile(rf"\[\s*(?:{_NAME})?")
 _BETWEEN = re.compile(
     r"\s|```|</tool_call>|</function>|<\|tool_calls?_(?:section_)?(?:begin|end)\|>(?!\s*(?:functions\.)?[\w.-]+(?::\d+)?\s*[<{])"
     r"|<｜tool▁calls▁begin｜>|<｜tool▁calls?▁end｜>|</?｜DSML｜function_calls>|</?｜DSML｜tool_calls>|;|,"
 )
-_DECODER = json.JSONDecoder()
-
-Call = tuple[str, dict[str, Any]]
 
 
 def markup_position(text: str, start: int = 0) -> int | None:
@@ -71,17 +77,33 @@ def markup_position(text: str, start: int = 0) -> int | None:
 def read_leaked_calls(text: str, definitions: Iterable[Mapping[str, Any]]) -> tuple[str, list[Call]] | None:
     """The text before the calls, and the calls; None when the text is prose. Unreadable markup gives no calls."""
     schemas = {d["function"]["name"]: d["function"].get("parameters") or {} for d in definitions}
-    stripped = text.strip()
-    if stripped.startswith("{"):
-        bare = _bare_call(stripped)
-        return ("", [bare]) if bare is not None and bare[0] in schemas else None
     start = markup_position(text)
     if start is None:
-        return None
+        return _without_markup(text, schemas)
+    if python := _PYTHON.match(text, start):  # no prose has these tokens, so what follows them does not matter
+        return text[:start], _python_block(python["body"], schemas)
     calls, end = _read_calls(text, start, schemas)
     if not calls:
         return "", []
     return None if text[end:].strip() else (text[:start], calls)
+
+
+def _without_markup(text: str, schemas: Mapping[str, Any]) -> tuple[str, list[Call]] | None:
+    """Forms that are calls only because all of them name a tool."""
+    stripped = text.strip()
+    if (calls := read_python_calls(stripped, schemas)) is not None:
+        return "", calls
+    value, end = json_at(stripped, 0)
+    bare = bare_call(value) if end == len(stripped) else None
+    if bare is not None:
+        return ("", [bare]) if bare[0] in schemas else None
+    return read_row_of_calls(text, schemas)
+
+
+def _python_block(body: str, schemas: Mapping[str, Any]) -> list[Call]:
+    value, _ = json_at(body.strip(), 0)
+    call = named_call(value)
+    return [call] if call is not None else read_python_calls(body, schemas) or []
 
 
 def _read_calls(text: str, position: int, schemas: Mapping[str, Any]) -> tuple[list[Call], int]:
@@ -100,14 +122,14 @@ def _read_calls(text: str, position: int, schemas: Mapping[str, Any]) -> tuple[l
 
 def _call_at(text: str, position: int, schemas: Mapping[str, Any]) -> tuple[list[Call], int] | None:
     if head := _ARRAY_HEAD.match(text, position):
-        items, end = _json_at(text, head.end())
-        calls = [_named(item) for item in items] if isinstance(items, list) else [None]
+        items, end = json_at(text, head.end())
+        calls = [named_call(item) for item in items] if isinstance(items, list) else [None]
         return ([call for call in calls if call], end) if all(calls) else None
     for pattern in _HEADS:
         if head := pattern.match(text, position):
-            value, end = _json_at(text, head.end())
+            value, end = json_at(text, head.end())
             name = head.groupdict().get("name")
-            call = _named(value) if name is None else (name, value) if isinstance(value, dict) else None
+            call = named_call(value) if name is None else (name, value) if isinstance(value, dict) else None
             if call is not None:
                 return [call], end
     for pattern in _ELEMENT_CALLS:
@@ -116,34 +138,6 @@ def _call_at(text: str, position: int, schemas: Mapping[str, Any]) -> tuple[list
             arguments = _parameters(element["body"], schemas.get(name, {}))
             return None if arguments is None else ([(name, arguments)], element.end())
     return None
-
-
-def _json_at(text: str, position: int) -> tuple[Any, int]:
-    try:
-        return _DECODER.raw_decode(text, position)
-    except ValueError:
-        return None, position
-
-
-def _named(value: Any) -> Call | None:
-    """A call from an object that holds its own name."""
-    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
-        return None
-    arguments = value.get("arguments", value.get("parameters"))
-    if isinstance(arguments, str):
-        arguments = _json_at(arguments, 0)[0]
-    return (value["name"], arguments) if isinstance(arguments, dict) else None
-
-
-def _bare_call(text: str) -> Call | None:
-    value, end = _json_at(text, 0)
-    if (
-        end != len(text)
-        or not isinstance(value, dict)
-        or value.keys() - {"name", "arguments", "parameters", "type", "id"}
-    ):
-        return None
-    return _named(value)
 
 
 def _parameters(body: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -172,35 +166,42 @@ class MarkupHold:
     """Lets streamed text through until it may be markup of a tool call; the rest waits for the end."""
 
     def __init__(self) -> None:
-        self._text = ""
-        self._released = 0
+        self._pieces: list[str] = []
+        self._pending = ""
         self._held = False
-
-    @property
-    def released(self) -> int:
-        return self._released
+        self.released = 0
 
     def feed(self, piece: str) -> str:
-        self._text += piece
+        if not (self._pending or self._held) and self.released and not _SUSPICIOUS.search(piece):
+            self._pieces.append(piece)
+            self.released += len(piece)
+            return piece
+        self._pending += piece
         if self._held:
             return ""
-        safe = self._safe_end()
-        out = self._text[self._released : safe]
-        self._released = max(self._released, safe)
+        out = self._pending[: self._safe_length()]
+        self._pieces.append(out)
+        self._pending = self._pending[len(out) :]
+        self.released += len(out)
         return out
 
-    def _safe_end(self) -> int:
-        if not self._released:
-            begin = self._text.lstrip()
-            self._held = begin.startswith("{")
-            if self._held or not begin:
+    def _safe_length(self) -> int:
+        if not self.released:
+            begin = self._pending.lstrip()
+            self._held = begin.startswith("{") or _PYTHON_CALL.match(begin) is not None
+            if self._held or not begin or _PYTHON_CALL_BEGUN.fullmatch(begin):
                 return 0
-        opening = max(self._text.rfind("<", self._released), self._text.rfind("[", self._released))
-        if opening < 0:
-            return len(self._text)
-        position = markup_position(self._text, self._released)
-        if position is not None:
+        before = "".join(self._pieces)
+        text = before + self._pending
+        found = [
+            at for at in (markup_position(text, len(before)), text.find('{"name"', len(before))) if at not in (None, -1)
+        ]
+        if found:
             self._held = True
-            return position
-        last = self._text[opening:]
-        return opening if any(marker.startswith(last) for marker in _MARKER_TEXTS) else len(self._text)
+            return min(found) - len(before)
+        opening = max(map(self._pending.rfind, "<[{"))
+        if opening < 0:
+            return len(self._pending)
+        last = self._pending[opening:]
+        begun = any(marker.startswith(last) for marker in (*_MARKER_TEXTS, '{"name"'))
+        return opening if begun else len(self._pending)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .tokens import text_tokens
 from .tools import observation_for_model
 
-MAX_CHARS = 160_000  # 40,000 tokens of four characters
+MAX_TOKENS = 40_000
 HEAD_CHARS = 500
 
 
@@ -22,8 +23,8 @@ class Observations:
         edited = result.get("executed_arguments")
         if edited is not None:
             text = f"[A person changed the arguments to {edited} before the call ran.]\n{text}"
-        self._told += len(text)
-        if self._told <= MAX_CHARS or len(text) <= HEAD_CHARS:
+        self._told += text_tokens(text)
+        if self._told <= MAX_TOKENS or len(text) <= HEAD_CHARS:
             return text
-        notice = f"[cut: the results of this run exceed their budget of {MAX_CHARS // 4:,} tokens]"
+        notice = f"[cut: the results of this run exceed their budget of {MAX_TOKENS:,} tokens]"
         return f"{text[:HEAD_CHARS]}\n{notice}"

@@ -42,21 +42,14 @@ class _Endpoint:
     extensions: dict[str, Any]
 
     @classmethod
-    def of(cls, client: openai.AsyncOpenAI, key: str) -> _Endpoint:
-        import httpx2  # the client has loaded it already
+    async def of(cls, client: openai.AsyncOpenAI, key: str, model: str) -> _Endpoint:
+        """As the client itself would address this model: some address each one differently, or sign in by a token."""
+        from openai._models import FinalRequestOptions  # the client has loaded it already
 
-        headers = {**client.auth_headers, **client.default_headers}
-        query: Any = client.default_query or None
-        # A request built by the HTTP client carries its own defaults too, such as the encodings it can read.
-        model = client._client.build_request(
-            "POST",
-            f"{client.base_url}chat/completions",
-            headers={name: value for name, value in headers.items() if isinstance(value, str)},
-            params=query,
-            timeout=client.timeout,
-        )
-        del model.headers["content-length"]
-        return cls(key, model.url, httpx2.Headers(model.headers), model.extensions)
+        wanted = FinalRequestOptions(method="post", url="/chat/completions", json_data={"model": model})
+        built = client._build_request(await client._prepare_options(wanted))
+        del built.headers["content-length"]
+        return cls(key, built.url, built.headers, built.extensions)
 
     def request(self, body: bytes) -> httpx2.Request:
         import httpx2
@@ -66,6 +59,10 @@ class _Endpoint:
 
 class OpenAIChatModel:
     """`extra` is merged into every request body (temperature, `max_tokens` …).
+
+    `max_output_tokens` is what a reply may take of the context, and by which a cut one is known. It is not sent, as
+    endpoints disagree about its name and some refuse any; to cap replies put `max_tokens` or `max_completion_tokens`
+    into `extra`. More than `max_tools` tools are refused before anything is sent.
 
     Abilities of this adapter: `echo_reasoning` sends reasoning back with its tool calls, for providers that require
     it; `short_ids` gives calls ids of nine letters and digits; `merge_roles` joins messages of one role in a row.
@@ -81,15 +78,19 @@ class OpenAIChatModel:
         context_size: int = 128_000,
         max_output_tokens: int = DEFAULT_OUTPUT_TOKENS,
         extra: Mapping[str, Any] | None = None,
+        max_tools: int = 128,
     ) -> None:
         self.name = model
         self.abilities = abilities
         self.context_size = context_size
         self.max_output_tokens = max_output_tokens
+        self.max_tools = max_tools
         self._client = client
         self._extra = dict(extra or {})
         self._style = WireStyle(bool(abilities.get("echo_reasoning")), bool(abilities.get("short_ids")))
+        self._merge_roles = bool(abilities.get("merge_roles"))
         self._include_usage = True
+        self._refused: set[str] = set()
         self._tools: tuple[ToolDefinitions | None, bytes] = (None, b"")
         self._endpoint: _Endpoint | None = None
 
@@ -136,9 +137,9 @@ class OpenAIChatModel:
         import httpx2
 
         http: httpx2.AsyncClient = self._client._client
-        key = await self._client._refresh_api_key()
+        key = await _credential(self._client)
         if self._endpoint is None or self._endpoint.key != key:
-            self._endpoint = _Endpoint.of(self._client, key)
+            self._endpoint = await _Endpoint.of(self._client, key, self.name)
         request = self._endpoint.request(body)
         try:
             response = await http.send(request, stream=True)
@@ -159,12 +160,16 @@ class OpenAIChatModel:
         self, messages: Sequence[Message], tools: ToolDefinitions | None, options: dict[str, Any], stream: bool
     ) -> bytes:
         rest: dict[str, Any] = {"model": self.name, **self._extra}
-        rest.update({name: value for name, value in options.items() if value is not None})
+        if not tools:  # endpoints refuse these on their own
+            rest = {name: value for name, value in rest.items() if name not in ("tool_choice", "parallel_tool_calls")}
+        elif len(tools) > self.max_tools:
+            raise BadModelRequest(f"{len(tools)} tools are more than the {self.max_tools} that {self.name} takes")
+        rest.update({name: value for name, value in options.items() if value is not None and name not in self._refused})
         if stream:
             rest["stream"] = True
             if self._include_usage:
                 rest["stream_options"] = {"include_usage": True}
-        if self.abilities.get("merge_roles"):
+        if self._merge_roles:
             messages = merge_adjacent(messages)
         parts = [b'{"messages":[']
         parts.append(b",".join(encode_message(message, self._style) for message in messages))
@@ -185,6 +190,12 @@ class OpenAIChatModel:
         if "reasoning_content" in message:
             self._style = replace(self._style, echo_reasoning=not self._style.echo_reasoning)
             return True
+        if "response_format" in message and "response_format" not in self._refused:
+            self._refused.add("response_format")
+            return True
+        if "alternate" in message and "role" in message and not self._merge_roles:
+            self._merge_roles = True
+            return True
         if _WANTS_SHORT_IDS.search(message) and not self._style.short_ids:
             self._style = replace(self._style, short_ids=True)
             return True
@@ -198,6 +209,13 @@ class OpenAIChatModel:
             del self._extra[refused]
             return True
         return False
+
+
+async def _credential(client: openai.AsyncOpenAI) -> str:
+    """The key of this moment, or the token of clients that have one: either may change."""
+    get_token = getattr(client, "_get_azure_ad_token", None)
+    token = await get_token() if get_token is not None else None
+    return token or await client._refresh_api_key()
 
 
 async def _read_stream(
@@ -218,17 +236,17 @@ async def _read_stream(
         if content:
             content, thoughts = think.feed(content)
             reasoning += thoughts
-            content = hold.feed(content) if tools else content
+            content = hold.feed(content)
         if content or reasoning:
             yield Chunk(content, reasoning)
     content, thoughts = think.flush()
-    content = hold.feed(content) if tools else content
+    content = hold.feed(content)
     if content or thoughts:
         yield Chunk(content, thoughts)
     if not done and reply.finish_reason is None:
         raise IncompleteStream("the stream ended without an end" if seen else "the stream was empty")
     whole = reply.completion(messages, tools)
-    if tools and (rest := whole.message.text[hold.released :]):
+    if rest := whole.message.text[hold.released :]:
         yield Chunk(rest)
     yield Chunk(finish_reason=whole.finish_reason, usage=whole.usage, message=whole.message)
 

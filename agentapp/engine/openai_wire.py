@@ -179,8 +179,8 @@ class ReplyBuilder:
     def completion(self, messages: Sequence[Message], tools: ToolDefinitions) -> Completion:
         """The whole reply; raises `ContentFiltered` for a refusal or a filter.
 
-        Calls of `tools` that arrived as text are taken out of it when there is no proper call. Missing usage is
-        estimated from the request's `messages` and marked.
+        Calls that arrived as text are taken out of it when there is no proper call, and made when there are `tools`.
+        Missing usage is estimated from the request's `messages` and marked.
         """
         content, thoughts = split_thinking("".join(self._content))
         reasoning = "".join(self._reasoning) + thoughts
@@ -189,9 +189,9 @@ class ReplyBuilder:
         if self.finish_reason == "content_filter":
             raise ContentFiltered(content or "the provider's content filter stopped the reply")
         calls = [_finished_call(call) for call in self._calls]
-        if tools and not calls and (leaked := read_leaked_calls(content, tools)) is not None:
+        if not calls and (leaked := read_leaked_calls(content, tools)) is not None:
             content = leaked[0]
-            calls = [ToolCall("", name, arguments) for name, arguments in leaked[1]]
+            calls = [ToolCall("", name, arguments) for name, arguments in leaked[1] if tools]
         message = Message("assistant", content, tool_calls=calls, reasoning=reasoning)
         reason = self.finish_reason or ("tool_calls" if calls else "stop")
         return Completion(message, reason, self._usage or _estimated(messages, tools, message))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -42,8 +42,9 @@ class ReActAgent:
     that the model is told, and measures elapsed time.
 
     `guard` keeps requests within the model's context, of whose tool results the newest `keep_results` stay whole.
-    Above `select_above` tools the model first chooses among them. `reflect_every` turns of tools the goal is restated,
-    a short answer after `checklist_from` turns is checked once; 0 switches either off. `block_repeats` stops loops.
+    Above `select_above` tools the model first chooses among them; `pinned_tools` are always there. `reflect_every`
+    turns of tools the goal is restated, a short answer after `checklist_from` turns is checked once; 0 switches either
+    off. `block_repeats` stops loops.
 
     Raises `ModelError` when the model fails for good, `RunSuspended` when a gate asks for a person, and
     `UnknownOutcome` when an irreversible call may or may not have happened; each can be resumed over its journal.
@@ -59,6 +60,7 @@ class ReActAgent:
         max_iterations: int = 50,
         guard: ContextGuard | None = None,
         select_above: int = TOOL_SELECTION_THRESHOLD,
+        pinned_tools: Collection[str] = (),
         limits: Limits = Limits(),  # noqa: B008 (immutable)
         journal: Journal | None = None,
         emit: Emit | None = None,
@@ -79,6 +81,7 @@ class ReActAgent:
         self.max_iterations = max_iterations
         self.guard = guard or ContextGuard(budget_for(model))
         self.select_above = select_above
+        self.pinned_tools = pinned_tools
         self.limits = limits
         self.journal = journal
         self.emit = emit

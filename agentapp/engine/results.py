@@ -22,6 +22,7 @@ class StepResult:
     artifacts: Sequence[Artifact] = ()
     elapsed: float = 0.0
     reasoning: str = ""
+    content_type: str = "text/plain"
 
 
 @dataclass(slots=True)
@@ -62,6 +63,7 @@ def tool_steps(
             tuple(Artifact.from_dict(artifact) for artifact in result["artifacts"]),
             result["elapsed"],
             reasoning,
+            result["content_type"],
         )
         for call, result in zip(calls, results, strict=True)
     ]

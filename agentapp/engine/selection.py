@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from .errors import EngineError
 from .journal import EffectClass, Journal
 from .messages import Content, Message
 from .models import ChatModel
@@ -34,20 +35,27 @@ async def select_tools(
     *,
     threshold: int = TOOL_SELECTION_THRESHOLD,
     maximum: int = TOOL_SELECTION_MAX,
+    pinned: Collection[str] = (),
     journal: Journal | None = None,
     scope: str = "",
 ) -> ToolRegistry:
-    """The tools that fit the query. All of them when there are few, or when choosing fails in any way."""
+    """The tools that fit the query, and the pinned ones in any case. All of them when there are few, or when choosing
+    fails in any way: it is never fatal."""
     if len(registry) <= threshold:
         return registry
     bound = model if isinstance(model, JournaledModel) else journaled(model, journal, scope, "selection")
     ask = f"Tools:\n{registry.catalog()}\n\nRequest:\n{Message.user(query).text}"
     messages = [Message.system(_TASK.format(maximum=maximum)), Message.user(ask)]
-    result = await structured_llm_call(
-        bound, messages, _SCHEMA, function_name="choose_tools", parse_fn=_names, default_value=()
-    )
-    chosen = registry.subset([name for name in result.value[:maximum] if registry.get(name) is not None])
-    return chosen if len(chosen) else registry
+    try:
+        result = await structured_llm_call(
+            bound, messages, _SCHEMA, function_name="choose_tools", parse_fn=_names, default_value=()
+        )
+    except EngineError:  # not the model's: a replay that does not match, a script that is too short
+        raise
+    except Exception:  # noqa: BLE001 (whatever a model does here, the run goes on with all tools)
+        return registry
+    chosen = [name for name in result.value[:maximum] if registry.get(name) is not None]
+    return registry.subset([*chosen, *pinned]) if chosen else registry
 
 
 def _names(data: dict[str, Any]) -> Sequence[str] | None:
@@ -55,16 +63,22 @@ def _names(data: dict[str, Any]) -> Sequence[str] | None:
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else None
 
 
-def request_tools(everything: ToolRegistry, loaded: ToolRegistry) -> Tool:
-    """A tool that loads others which selection left out. It can name no tool outside `everything`."""
+def request_tools(everything: ToolRegistry, loaded: ToolRegistry, room: Callable[[], int]) -> Tool:
+    """A tool that loads others which selection left out, as long as there is `room` for them.
+
+    It can name no tool outside `everything`, and not itself.
+    """
 
     async def run(names: list[str]) -> str:
+        known = [name for name in dict.fromkeys(names) if everything.get(name)]
+        wanted = [name for name in known if not loaded.get(name)]
         groups = {
-            "loaded": [name for name in names if everything.get(name) and not loaded.get(name)],
-            "already loaded": [name for name in names if loaded.get(name)],
-            "not found": [name for name in names if not everything.get(name)],
+            "loaded": wanted[: room()],
+            "already loaded": [name for name in known if loaded.get(name)],
+            "not loaded, there is no room for more": wanted[room() :],
+            "not found": [name for name in dict.fromkeys(names) if not everything.get(name)],
         }
-        return "; ".join(f"{label}: {', '.join(found)}" for label, found in groups.items() if found) or "nothing asked"
+        return "; ".join(f"{label}: {', '.join(found)}" for label, found in groups.items() if found)
 
     left_out = ToolRegistry(tool for tool in everything if not loaded.get(tool.name))
     parameters = {

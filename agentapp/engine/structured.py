@@ -117,7 +117,7 @@ class _Ladder:
             text = completion.message.text
             data = extract_json(text)
             if data is None and level == "plain_text" and self._regex_fallback is not None:
-                data = self._regex_fallback(text)
+                data = _tried(self._regex_fallback, text)
             if (found := self._accept(data, level)) is not None:
                 return found
             repeat = Message.user(f"That was not the object that was asked for. {wish}")
@@ -140,8 +140,13 @@ class _Ladder:
             return None
         value: Any = data
         if self._parse_fn is not None:
-            try:
-                value = self._parse_fn(data)
-            except Exception:  # noqa: BLE001 (a parser may refuse in any way: it is a failed attempt)
-                return None
+            value = _tried(self._parse_fn, data)
         return None if value is None else StructuredCallResult(value, data, level, self.calls, self.usage)
+
+
+def _tried(parse: Callable[[Any], Any], given: Any) -> Any:
+    """What a caller's function makes of a reply. It may refuse in any way: that is a failed attempt."""
+    try:
+        return parse(given)
+    except Exception:  # noqa: BLE001
+        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +25,10 @@ class Toolbox:
 
     def __init__(self, agent: ReActAgent, loaded: ToolRegistry, scope: Scope, spent: Spent) -> None:
         self._everything = agent.registry
-        self.registry = loaded
+        self._most = most_tools(agent)
+        self.registry = ToolRegistry(loaded)
         if len(loaded) < len(agent.registry):
-            self.registry = ToolRegistry([*loaded, request_tools(agent.registry, loaded)])
+            self.registry.register(request_tools(agent.registry, self.registry, self._room))
         model = agent.model
         self.dialect: Dialect = (
             NativeDialect(self.registry, model.max_output_tokens)
@@ -41,8 +43,18 @@ class Toolbox:
     ) -> tuple[Toolbox, Usage]:
         """All tools, or with many of them those that a model chooses for the query."""
         announcement = phase("selecting_tools", total_tools=len(agent.registry))
-        chooser = JournaledModel(agent.model, root.child("select"), "selection", announcement)
-        loaded = await select_tools(chooser, query, agent.registry, threshold=agent.select_above)
+        chooser = JournaledModel(
+            agent.model, root.child("select"), "selection", announcement, lambda: scope.recorded("1/llm")
+        )
+        loaded = await select_tools(
+            chooser, query, agent.registry, threshold=agent.select_above, pinned=agent.pinned_tools
+        )
+        most = most_tools(agent)
+        if most is not None and len(loaded) > most:
+            # One place is for the tool that loads others.
+            pinned = [name for name in loaded.names if name in agent.pinned_tools]
+            others = [name for name in loaded.names if name not in agent.pinned_tools]
+            loaded = loaded.subset([*pinned, *others][: most - 1])
         return cls(agent, loaded, scope, spent), chooser.usage
 
     async def run(
@@ -50,16 +62,19 @@ class Toolbox:
     ) -> list[dict[str, Any]]:
         return await self._batch.run(iteration, calls, refusals)
 
+    def _room(self) -> int:
+        return sys.maxsize if self._most is None else self._most - len(self.registry)
+
     def load_requested(self, calls: Sequence[ToolCall], results: Sequence[dict[str, Any]]) -> list[Message]:
         """Loads what calls of `request_tools` asked for; returns what a dialect without definitions must be told."""
         added = []
         for call, result in zip(calls, results, strict=True):
             if call.name == REQUEST_TOOLS and not result["is_error"]:
-                wanted = self._everything.subset(call.arguments["names"])
-                added += [tool for tool in wanted if self.registry.get(tool.name) is None]
-                for tool in added:
-                    if self.registry.get(tool.name) is None:
-                        self.registry.register(tool)
+                asked = dict.fromkeys(call.arguments["names"])
+                wanted = [tool for name in asked if (tool := self._everything.get(name))]
+                for tool in [tool for tool in wanted if self.registry.get(tool.name) is None][: self._room()]:
+                    self.registry.register(tool)
+                    added.append(tool)
         if not added:
             return []
         self.dialect.offer(self.registry)
@@ -68,3 +83,8 @@ class Toolbox:
             if self.dialect.json_contract
             else []
         )
+
+
+def most_tools(agent: ReActAgent) -> int | None:
+    """How many function definitions the provider takes in one request, where that is limited."""
+    return getattr(agent.model, "max_tools", None) if agent._native_mode_active else None

@@ -8,6 +8,7 @@ import contextvars
 import inspect
 import json
 import math
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from jsonschema.exceptions import best_match
 from .journal import EffectClass
 
 CATALOG_CHARS = 80
+_OUR_MARKERS = re.compile(r"\[(?=\s*(?:USER\s+INTERRUPT|Summary of the earlier part|A person changed))", re.IGNORECASE)
 _SPOKEN_TYPES = {"text/html": "HTML", "text/markdown": "Markdown"}
 
 
@@ -181,7 +183,7 @@ def error_result(text: str, *, not_run: str | None = None) -> dict[str, Any]:
 
 def observation_for_model(result: Mapping[str, Any]) -> str:
     """What the model is told of a recorded result."""
-    content: str = result["content"]
+    content = harmless(result["content"])
     if result["is_error"]:
         return f"Error: {content}"
     if result["artifacts"] and result["content_type"] in _SPOKEN_TYPES:
@@ -192,8 +194,12 @@ def observation_for_model(result: Mapping[str, Any]) -> str:
         return "The tool succeeded without output."
     if content in ("[]", "{}", "null"):
         return f"The tool succeeded and found nothing: {content}"
-    # Only we may speak with this marker.
-    return content.replace("[USER INTERRUPT]", "(USER INTERRUPT)")
+    return content
+
+
+def harmless(text: str) -> str:
+    """A tool's text without the markers that only we may speak with."""
+    return _OUR_MARKERS.sub("(", text)
 
 
 def cut_text(text: str, limit: int) -> str:

@@ -2,7 +2,6 @@
 
 import json
 import time
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,19 +9,11 @@ from hypothesis import strategies as st
 
 from agentapp.engine import extract_json
 
-FOLDER = Path(__file__).parents[3] / "shared/data/model_text"
+from .cases import cases_of
+
+CASES = {n: c for n, c in cases_of("model_text").items() if c["expected_kind"] in ("json", "unparseable")}
 
 
-def recorded_cases():
-    for path in sorted(FOLDER.glob("*.json")):
-        data = json.loads(path.read_text())
-        yield from data.get("cases", [data])
-
-
-CASES = {case["id"]: case for case in recorded_cases() if case["expected_kind"] in ("json", "unparseable")}
-
-
-@pytest.mark.skipif(not CASES, reason="the recorded model texts are not here")
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_recorded_texts_give_the_expected_object(case):
     allowed = [case["expected"], *case["also_acceptable"]]

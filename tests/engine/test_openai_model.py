@@ -4,7 +4,6 @@ import asyncio
 import json
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from pathlib import Path
 from typing import Any
 
 import openai
@@ -27,20 +26,13 @@ from agentapp.engine import (
 )
 from agentapp.engine.openai_wire import read_reply, short_id
 
+from .cases import cases_of
 from .fake_provider import answer, serving, stream_answer, text_answer
 
-RECORDED = Path(__file__).parents[3] / "shared/data/provider_responses"
 ASK = [Message.user("Hi")]
 
 
-def recorded_cases():
-    for path in sorted(RECORDED.glob("*.json")):
-        data = json.loads(path.read_text())
-        yield from data.get("cases", [data])
-
-
-CASES = {case["id"]: case for case in recorded_cases()}
-WHEN_PRESENT = pytest.mark.skipif(not CASES, reason="the recorded provider responses are not here")
+CASES = cases_of("provider_responses")
 CLASSES = {
     "auth": ModelRefused,
     "quota": ModelRefused,
@@ -91,7 +83,6 @@ async def outcome(model, case):
     return chunks[-1]
 
 
-@WHEN_PRESENT
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 async def test_recorded_responses_are_read_as_expected(case, model_at):
     expect = case["expect"]
