@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Role = Literal["system", "user", "assistant", "tool"]
 Content = str | list[dict[str, Any]]
@@ -173,8 +173,7 @@ class Completion:
         return cls(Message.from_dict(data["message"]), data["finish_reason"], Usage(**data["usage"]))
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(NamedTuple):
     """A piece of a streamed reply; the last one carries `finish_reason`, `usage` and the whole `message`."""
 
     content: str = ""

@@ -6,28 +6,30 @@ the latter, because the typed call walks the whole history each time.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from .errors import BadModelRequest, IncompleteStream, ModelError, ModelUnavailable
 from .history import merge_adjacent
-from .leaked_calls import MarkupHold
 from .messages import Chunk, Completion, Message
 from .models import ToolDefinitions
-from .openai_errors import classify, error_object, error_of_response
-from .openai_wire import ReplyBuilder, WireStyle, dump_json, encode_message, not_a_completion, read_reply
-from .think import ThinkFilter
+from .openai_errors import error_of_response
+from .openai_stream import StreamReader
+from .openai_wire import WireStyle, dump_json, encode_message, read_reply
 
 if TYPE_CHECKING:
     import httpx2
     import openai
 
 _WANTS_SHORT_IDS = re.compile(r"tool[ _]call[ _]id.*length of 9", re.IGNORECASE | re.DOTALL)
+# The length is that of one body; the others describe this machine to the vendor of the client.
+_LEFT_OUT = (b"content-length", b"x-stainless-")
+SECONDS_TO_FINISH = 0.1
 DEFAULT_OUTPUT_TOKENS = 64_000
 DEFAULT_ABILITIES: Mapping[str, bool] = MappingProxyType({"tool_call": True, "json_mode": True, "streaming": True})
 
@@ -38,7 +40,7 @@ class _Endpoint:
 
     key: str
     url: httpx2.URL
-    headers: httpx2.Headers
+    headers: list[tuple[bytes, bytes]]
     extensions: dict[str, Any]
 
     @classmethod
@@ -48,13 +50,16 @@ class _Endpoint:
 
         wanted = FinalRequestOptions(method="post", url="/chat/completions", json_data={"model": model})
         built = client._build_request(await client._prepare_options(wanted))
-        del built.headers["content-length"]
-        return cls(key, built.url, built.headers, built.extensions)
+        kept = [(name, value) for name, value in built.headers.raw if not name.lower().startswith(_LEFT_OUT)]
+        return cls(key, built.url, kept, built.extensions)
 
     def request(self, body: bytes) -> httpx2.Request:
+        """Complete as it is: nothing is looked up, merged or guessed for each request again."""
         import httpx2
 
-        return httpx2.Request("POST", self.url, headers=self.headers, content=body, extensions=dict(self.extensions))
+        headers = httpx2.Headers([*self.headers, (b"Content-Length", b"%d" % len(body))])
+        stream = httpx2.ByteStream(body)
+        return httpx2.Request("POST", self.url, headers=headers, stream=stream, extensions=self.extensions)
 
 
 class OpenAIChatModel:
@@ -114,11 +119,23 @@ class OpenAIChatModel:
         tool_choice: str | dict[str, Any] | None = None,
         response_format: dict[str, Any] | None = None,
     ) -> AsyncIterator[Chunk]:
+        import httpx2
+
         options = {"tool_choice": tool_choice, "response_format": response_format}
         response = await self._request(messages, tools, options, stream=True)
+        reader = StreamReader(messages, tools or ())
+        body = _body_of(response)
         try:
-            async for chunk in _read_stream(response, messages, tools or ()):
+            async for data in body:
+                for chunk in reader.feed(data):
+                    yield chunk
+                if reader.done:
+                    await _finish(body)
+                    break
+            for chunk in reader.end():
                 yield chunk
+        except httpx2.TransportError as error:
+            raise IncompleteStream(f"the stream broke off: {type(error).__name__}") from error
         finally:
             await response.aclose()
 
@@ -143,7 +160,7 @@ class OpenAIChatModel:
         request = self._endpoint.request(body)
         try:
             response = await http.send(request, stream=True)
-            if response.status_code >= 400 or not stream:
+            if response.status_code >= 300 or not stream:
                 try:
                     await response.aread()
                 finally:
@@ -218,68 +235,20 @@ async def _credential(client: openai.AsyncOpenAI) -> str:
     return token or await client._refresh_api_key()
 
 
-async def _read_stream(
-    response: httpx2.Response, messages: Sequence[Message], tools: ToolDefinitions
-) -> AsyncIterator[Chunk]:
-    """Chunks of text and reasoning, then a last one with the whole reply."""
-    reply, think, hold = ReplyBuilder(), ThinkFilter(), MarkupHold()
-    done = seen = False
-    async for line in _lines(response):
-        if line == b"data: [DONE]" or line[5:].strip() == b"[DONE]":
-            done = True
-            break
-        value = _event(line)
-        if value is None:
-            continue
-        seen = True
-        content, reasoning = reply.add(value)
-        if content:
-            content, thoughts = think.feed(content)
-            reasoning += thoughts
-            content = hold.feed(content)
-        if content or reasoning:
-            yield Chunk(content, reasoning)
-    content, thoughts = think.flush()
-    content = hold.feed(content)
-    if content or thoughts:
-        yield Chunk(content, thoughts)
-    if not done and reply.finish_reason is None:
-        raise IncompleteStream("the stream ended without an end" if seen else "the stream was empty")
-    whole = reply.completion(messages, tools)
-    if rest := whole.message.text[hold.released :]:
-        yield Chunk(rest)
-    yield Chunk(finish_reason=whole.finish_reason, usage=whole.usage, message=whole.message)
-
-
-async def _lines(response: httpx2.Response) -> AsyncIterator[bytes]:
-    """Lines of the body that say anything. A connection that breaks is an incomplete stream."""
+def _body_of(response: httpx2.Response) -> AsyncIterator[bytes]:
+    """The body as it comes in. The response's own iterators are two more layers, which only an encoded one needs."""
     import httpx2
 
-    rest = b""
-    try:
-        async for data in response.aiter_bytes():
-            *lines, rest = (rest + data).split(b"\n")
-            for line in lines:
-                line = line.rstrip(b"\r")
-                if line and not line.startswith((b":", b"event:", b"id:", b"retry:")):
-                    yield line
-    except httpx2.TransportError as error:
-        raise IncompleteStream(f"the stream broke off: {type(error).__name__}") from error
-    if rest.strip():
-        yield rest.strip()
+    if "content-encoding" in response.headers or not isinstance(response.stream, httpx2.AsyncByteStream):
+        return response.aiter_bytes()
+    return aiter(response.stream)
 
 
-def _event(line: bytes) -> dict[str, Any] | None:
-    """The chunk in a line; raises the error that it may be instead."""
-    if line.startswith(b"{"):  # a whole reply or an error, sent to a stream request
-        line = b"data:" + line
-    name, _, data = line.partition(b":")
-    if name not in (b"data", b"error"):
-        raise not_a_completion(line)
-    try:
-        value = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        raise IncompleteStream(f"a chunk is not JSON: {data[:100].decode('utf-8', 'replace')}") from None
-    if name == b"error" or (isinstance(value, dict) and value.get("error")):
-        raise classify(None, error_object(value) or (value if isinstance(value, dict) else {"message": str(value)}))
-    return value if isinstance(value, dict) else None
+async def _finish(body: AsyncIterator[bytes]) -> None:
+    """Reads on behind the last event: only a body that was read to its end leaves a connection for the next request."""
+    import httpx2
+
+    with suppress(TimeoutError, httpx2.TransportError):
+        async with asyncio.timeout(SECONDS_TO_FINISH):
+            async for _ in body:
+                pass

@@ -154,17 +154,18 @@ class ReplyBuilder:
             self._reasoning.append(reasoning)
         if refusal := delta.get("refusal"):
             self._refusal += str(refusal)
+        is_whole = "delta" not in choice
         for piece in delta.get("tool_calls") or ():
-            self._add_call(piece)
+            self._add_call(piece, is_whole)
         return content, reasoning
 
-    def _add_call(self, piece: Mapping[str, Any]) -> None:
+    def _add_call(self, piece: Mapping[str, Any], is_whole: bool) -> None:
         function = piece.get("function") or {}
         call_id, name = _text_of(piece.get("id")), _text_of(function.get("name"))
         arguments = function.get("arguments")
         index = piece.get("index")
         call = self._by_index.get(index) if index is not None else (self._calls[-1] if self._calls else None)
-        if call is None or _begins_anew(call, call_id, name):
+        if call is None or is_whole or _begins_anew(call, call_id, name, arguments):
             call = {"id": call_id, "name": name, "arguments": "", "extra": {}}
             self._calls.append(call)
             self._by_index[index] = call
@@ -197,12 +198,14 @@ class ReplyBuilder:
         return Completion(message, reason, self._usage or _estimated(messages, tools, message))
 
 
-def _begins_anew(call: Mapping[str, Any], call_id: str, name: str) -> bool:
-    """Ids decide where there are any; without them a name does, unless it only repeats that of an unfinished call."""
-    if call_id and call["id"]:
-        return bool(call_id != call["id"])
+def _begins_anew(call: Mapping[str, Any], call_id: str, name: str, arguments: Any) -> bool:
+    """Another id or another name is another call. What repeats them goes on with an unfinished one."""
+    if call_id and call["id"] and call_id != call["id"]:
+        return True
     if not name or not call["name"]:
         return False
+    if call_id and call["id"]:
+        return bool(arguments and _is_whole(call["arguments"]))
     return bool(name != call["name"] or _is_whole(call["arguments"]))
 
 

@@ -29,7 +29,8 @@ class AnswerWriter:
             self._open, self._offset = True, 0
             self.attempt += 1
             await send(self._emit, answer_start(self.attempt))
-        await send(self._emit, answer_delta(text, self._offset, self.attempt))
+        if self._emit is not None:
+            await send(self._emit, answer_delta(text, self._offset, self.attempt))
         self._offset += len(text)
         if self._on_text is not None:
             self._on_text(text)

@@ -64,8 +64,10 @@ class ThinkFilter:
         if self._after_block:  # blank lines between reasoning and answer belong to neither
             text = text.lstrip()
             self._after_block = not text
-        if text:
-            self._line_start = not text.rpartition("\n")[2].strip() and (self._line_start or "\n" in text)
+        if "\n" in text:
+            self._line_start = not text.rpartition("\n")[2].strip()
+        elif self._line_start:
+            self._line_start = not text or text.isspace()
         return text
 
 

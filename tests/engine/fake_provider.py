@@ -12,6 +12,7 @@ class FakeProvider:
         self.answers = list(answers)
         self.requests = []
         self.headers = []
+        self.paths = []
         self.hung_up = asyncio.Event()
         self.connections = set()
         self.port = 0
@@ -25,6 +26,7 @@ class FakeProvider:
         self.connections.add(task)
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
+                self.paths.append(head.split(b" ")[1].decode())
                 headers = dict(line.split(": ", 1) for line in head.decode().lower().split("\r\n")[1:] if line)
                 body = await reader.readexactly(int(headers.get("content-length", 0)))
                 self.requests.append(json.loads(body))

@@ -1,6 +1,5 @@
 """Tool calls that leak into text."""
 
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

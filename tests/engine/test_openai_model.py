@@ -26,7 +26,7 @@ from agentapp.engine import (
 )
 from agentapp.engine.openai_wire import read_reply, short_id
 
-from .cases import cases_of
+from .cases import RECORDED, cases_of
 from .fake_provider import answer, serving, stream_answer, text_answer
 
 ASK = [Message.user("Hi")]
@@ -115,6 +115,12 @@ async def test_recorded_responses_are_read_as_expected(case, model_at):
     for name in ("cached_tokens", "reasoning_tokens"):
         assert getattr(reply.usage, name) == (expect.get(name) or getattr(reply.usage, name))
     assert reply.usage.estimated is (expect.get("usage_total") is None)
+
+
+def test_recorded_responses_are_here():
+    if not (RECORDED / "provider_responses").exists():
+        pytest.skip("recorded answers of providers are not here; only our own cases ran")
+    assert len(CASES) > 60
 
 
 async def test_the_request_holds_what_was_asked_for(model_at):
@@ -297,6 +303,7 @@ def piece(call_id=None, name=None, arguments=None, index=None):
     [
         ([piece("a", "f", '{"x":1}', 0), piece("b", "f", '{"x":2}', 0)], [("a", {"x": 1}), ("b", {"x": 2})]),
         ([piece("a", "f", '{"x"'), piece(None, None, ":1}"), piece("b", "g", "{}")], [("a", {"x": 1}), ("b", {})]),
+        ([piece("a", "f", '{"x":1}', 0), piece("a", "f", '{"x":2}', 0)], [("a", {"x": 1}), ("a", {"x": 2})]),
         ([piece("", "f", '{"x":1}'), piece("", "f", '{"x":2}')], [("", {"x": 1}), ("", {"x": 2})]),
         ([piece("a", "f", '{"x"', 0), piece("", "f", ":1}", 0)], [("a", {"x": 1})]),
         (
@@ -454,3 +461,143 @@ async def test_missing_usage_is_estimated_from_the_request(model_at):
     async with serving(silent) as provider:
         usage = (await model_at(provider).chat([Message.user("y" * 400)])).usage
     assert (usage.estimated, usage.input_tokens, usage.output_tokens) == (True, 104, 14)
+
+
+# Endpoints with their own ways
+
+
+@pytest.mark.parametrize("bound", [False, True])
+async def test_azure_is_addressed_by_deployment_and_version(bound):
+    async with serving(text_answer("ok")) as provider:
+        origin = provider.url.removesuffix("/v1")
+        client = openai.AsyncAzureOpenAI(
+            azure_endpoint=origin,
+            api_version="2024-10-21",
+            api_key="secret",
+            max_retries=0,
+            **{"azure_deployment": "demo"} if bound else {},
+        )
+        assert (await OpenAIChatModel(client, "demo").chat(ASK)).message.text == "ok"
+        await client.close()
+    assert provider.paths == ["/openai/deployments/demo/chat/completions?api-version=2024-10-21"]
+    assert provider.headers[0]["api-key"] == "secret"
+
+
+async def test_a_token_that_changes_is_used_from_then_on():
+    token, seen = "one", []
+    async with serving(text_answer("ok")) as provider:
+        client = openai.AsyncAzureOpenAI(
+            azure_endpoint=provider.url, api_version="1", azure_ad_token_provider=lambda: token, max_retries=0
+        )
+        model = OpenAIChatModel(client, "demo")
+        for token in ("one", "two"):
+            await model.chat(ASK)
+            seen.append(provider.headers[-1]["authorization"])
+        await client.close()
+    assert seen == ["bearer one", "bearer two"]
+
+
+TURN = Message.assistant("", [ToolCall("1", "f", {})]), Message.tool("1", "r")
+
+
+async def test_endpoints_that_want_alternating_roles_get_them(model_at):  # E-67
+    refusal = answer(400, {"error": {"message": "Conversation roles must alternate user/assistant/user"}})
+    async with serving(refusal, text_answer("ok")) as provider:
+        await model_at(provider).chat([Message.user("a"), Message.user("b"), *TURN])
+    assert [len(request["messages"]) for request in provider.requests] == [4, 3]
+
+
+async def test_a_refused_reply_format_is_left_out_from_then_on(model_at):
+    refusal = answer(400, {"error": {"message": "'response_format' of type json_schema is not supported"}})
+    async with serving(refusal, text_answer("{}")) as provider:
+        model = model_at(provider)
+        for _ in range(2):
+            await model.chat(ASK, response_format={"type": "json_schema"})
+    assert ["response_format" in request for request in provider.requests] == [True, False, False]
+
+
+async def test_an_unsupported_parameter_is_repaired_once(model_at):
+    renamed = answer(400, {"error": {"message": "Use 'max_completion_tokens' instead of 'max_tokens'"}})
+    unknown = answer(400, {"error": {"message": "Unsupported parameter: 'top_k'"}})
+    for refusal, left in ((renamed, {"max_completion_tokens": 9, "top_k": 1}), (unknown, {"max_tokens": 9})):
+        async with serving(refusal, text_answer("ok")) as provider:
+            await model_at(provider, extra={"max_tokens": 9, "top_k": 1}).chat(ASK)
+        sent = provider.requests[1]
+        assert {name: sent[name] for name in ("max_tokens", "max_completion_tokens", "top_k") if name in sent} == left
+
+
+async def test_a_forced_choice_is_not_sent_without_tools(model_at, add):  # E-11
+    async with serving(text_answer("ok")) as provider:
+        model = model_at(provider, extra={"tool_choice": "required", "parallel_tool_calls": False})
+        await model.chat(ASK, tools=(add.definition,), tool_choice="auto")
+        await model.chat(ASK)
+    assert [request.get("tool_choice") for request in provider.requests] == ["auto", None]
+    assert "parallel_tool_calls" not in provider.requests[1]
+
+
+async def test_too_many_tools_are_refused_before_anything_is_sent(model_at, add):  # E-97, C-16
+    async with serving(text_answer("ok")) as provider:
+        with pytest.raises(BadModelRequest, match="129 tools"):
+            await model_at(provider).chat(ASK, tools=(add.definition,) * 129)
+    assert provider.requests == []
+
+
+async def test_the_output_limit_is_not_sent_on_its_own(model_at):
+    async with serving(text_answer("ok")) as provider:
+        await model_at(provider, max_output_tokens=500).chat(ASK)
+    assert set(provider.requests[0]) == {"model", "messages"}
+
+
+FAILED_CALL = answer(400, {"error": {"message": "Failed to call a function", "code": "tool_use_failed"}})
+
+
+async def test_a_call_that_the_server_could_not_read_is_asked_for_once_more(model_at, add):  # E-96
+    async with serving(FAILED_CALL, text_answer("It is 5.")) as provider:
+        result = await ReActAgent(model_at(provider), [add]).run("2 + 3?")
+    assert (result.answer, result.iterations) == ("It is 5.", 1)
+    assert "could not be read" in provider.requests[1]["messages"][-1]["content"]
+    assert not any("could not be read" in message.text for message in result.messages)
+
+
+async def test_a_call_that_cannot_be_read_twice_ends_the_run(model_at, add):
+    async with serving(FAILED_CALL) as provider:
+        with pytest.raises(BadModelRequest):
+            await ReActAgent(model_at(provider), [add]).run("2 + 3?")
+    assert len(provider.requests) == 2
+
+
+async def test_malformed_arguments_never_go_back_to_the_provider(model_at, add):  # E-33, C-17, C-18
+    """An endpoint that refuses such a history takes the second turn."""
+    broken = {"id": "c", "function": {"name": "add", "arguments": '{"a":1,'}}
+
+    async def strict(writer, reader):
+        calls = [c for m in provider.requests[-1]["messages"] for c in m.get("tool_calls") or ()]
+        whole = all(isinstance(json.loads(call["function"]["arguments"]), dict) for call in calls)
+        await (text_answer("ok") if whole else answer(400, {"error": {"message": "bad history"}}))(writer, reader)
+
+    async with serving(text_answer(None, tool_calls=[broken]), strict) as provider:
+        result = await ReActAgent(model_at(provider), [add]).run("q")
+    assert (result.answer, result.messages[2].tool_calls[0].invalid) == ("ok", '{"a":1,')
+
+
+async def test_a_streamed_reply_is_the_same_as_a_plain_one(model_at):  # C-30
+    call = {"id": "c", "function": {"name": "f", "arguments": '{"text": "hä\\n", "n": [1, 2.5, null]}'}}
+    arguments = call["function"]["arguments"]
+    for size in (1, 5, 100):
+        first = {"id": "c", "index": 0, "function": {"name": "f", "arguments": ""}}
+        parts = [piece(None, None, arguments[i : i + size], 0) for i in range(0, len(arguments), size)]
+        async with serving(text_answer("", tool_calls=[call]), deltas(first, *parts)) as provider:
+            model = model_at(provider)
+            plain = (await model.chat(ASK)).message
+            assert (await streamed(model))[-1].message == plain
+
+
+async def test_markup_of_calls_never_shows_in_a_reply_without_tools(model_at):  # E-96
+    lines = [
+        f"data: {json.dumps({'choices': [{'delta': {'content': part}}]})}" for part in ("Well. ", LEAK[:20], LEAK[20:])
+    ]
+    async with serving(stream_answer([*lines, "data: [DONE]"]), text_answer(f"Well. {LEAK}")) as provider:
+        chunks = await streamed(model_at(provider))
+        plain = (await model_at(provider).chat(ASK)).message
+    assert "".join(chunk.content for chunk in chunks) == plain.text == chunks[-1].message.text == "Well. "
+    assert plain.tool_calls == ()
