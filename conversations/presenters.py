@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
+from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -119,12 +120,17 @@ def tokens(usage: dict[str, Any]) -> int:
     return int(usage.get("input_tokens") or 0) + int(usage.get("output_tokens") or 0)
 
 
+def grouped(count: int) -> str:
+    """`1,240`, with the language's separators."""
+    return number_format(count, force_grouping=True)
+
+
 def duration(seconds: float) -> str:
     """`12 ms`, `4.2 s`, `75 s`, `12 min`."""
     if seconds < 0.1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 100:
-        return f"{seconds:.1f} s" if seconds < 60 else f"{seconds:.0f} s"
+        return f"{number_format(seconds, 1 if seconds < 60 else 0)} s"
     return f"{seconds / 60:.0f} min"
 
 
@@ -142,7 +148,7 @@ def run_facts(run: Run) -> list[str]:
     if run.ended_at:
         facts.append(duration(elapsed_seconds(run)))
     if count := tokens(run.usage):
-        facts.append(ngettext("%(count)s token", "%(count)s tokens", count) % {"count": f"{count:,}"})
+        facts.append(ngettext("%(count)s token", "%(count)s tokens", count) % {"count": grouped(count)})
     return [fact for fact in facts if fact]
 
 

@@ -3,38 +3,32 @@
 from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
 from agentapp.templatetags.frontend import icon
-from conversations.models import Call, Run
-from conversations.presenters import duration, elapsed_seconds, model_label, tokens
+from conversations.models import Run
+from conversations.presenters import duration, elapsed_seconds, grouped, model_label, tokens
 
 register = template.Library()
 
-STATE_ICONS = {
-    "queued": "clock",
-    "running": "loader-circle",
-    "started": "loader-circle",
-    "waiting": "clock",
-    "completed": "circle-check",
-    "succeeded": "circle-check",
-    "failed": "circle-x",
-    "cancelled": "circle-stop",
-    "unknown": "circle-help",
+# The icon and the word of each state of a run or a call: never a colour alone.
+STATES = {
+    "queued": ("clock", _("Queued")),
+    "running": ("loader-circle", _("Running")),
+    "started": ("loader-circle", _("Started")),
+    "waiting": ("clock", _("Waiting for a person")),
+    "completed": ("circle-check", _("Completed")),
+    "succeeded": ("circle-check", _("Succeeded")),
+    "failed": ("circle-x", _("Failed")),
+    "cancelled": ("circle-stop", _("Stopped")),
+    "unknown": ("circle-help", _("Outcome unknown")),
 }
 
 
-def _state(value: str, label: str) -> SafeString:
-    return format_html('<span class="state" data-state="{}">{}{}</span>', value, icon(STATE_ICONS[value]), label)
-
-
 @register.simple_tag
-def run_state(run: Run) -> SafeString:
-    return _state(run.status, run.get_status_display())
-
-
-@register.simple_tag
-def call_state(call: Call) -> SafeString:
-    return _state(call.state, call.get_state_display())
+def state(value: str) -> SafeString:
+    name, word = STATES[value]
+    return format_html('<span class="state" data-state="{}">{}{}</span>', value, icon(name), word)
 
 
 @register.filter
@@ -45,7 +39,7 @@ def run_time(run: Run) -> str:
 @register.filter
 def run_tokens(run: Run) -> str:
     count = tokens(run.usage)
-    return f"{count:,}" if count else "–"
+    return grouped(count) if count else "–"
 
 
 @register.filter

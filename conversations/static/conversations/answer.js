@@ -2,7 +2,7 @@
 
 import { ApiError, request } from "#app/api.js";
 import { clone, copyText, icon, one, setText, h } from "#app/dom.js";
-import { duration, gettext, plural } from "#app/i18n.js";
+import { duration, gettext, ngettext } from "#app/i18n.js";
 import { toast } from "#app/toast.js";
 import { renderInto } from "#chat/render.js";
 import { isEnded } from "#chat/run-state.js";
@@ -73,9 +73,9 @@ export class Answer {
     const steps = run.steps.filter((s) => s.kind === "call").length;
     const facts = [
       run.model,
-      steps ? plural("%(count)s step", "%(count)s steps", steps) : "",
+      steps ? ngettext("%(count)s step", "%(count)s steps", steps) : "",
       run.elapsed === null ? "" : duration(run.elapsed),
-      run.tokens ? plural("%(count)s token", "%(count)s tokens", run.tokens) : "",
+      run.tokens ? ngettext("%(count)s token", "%(count)s tokens", run.tokens) : "",
     ].filter(Boolean);
     one(".facts", this.foot).replaceChildren(...facts.map((fact) => h("span", {}, fact)));
   }

@@ -1,7 +1,7 @@
 /* The agent's work: a summary line, below it a line for each step, below that everything about the step. */
 
 import { h, icon, one, setText } from "#app/dom.js";
-import { duration, format, gettext, plural } from "#app/i18n.js";
+import { duration, format, gettext, ngettext } from "#app/i18n.js";
 import { isEnded } from "#chat/run-state.js";
 import { gist, showValue } from "#chat/values.js";
 
@@ -54,7 +54,7 @@ export class Timeline {
   #worked(run) {
     const count = run.steps.filter((s) => s.kind === "call").length;
     const time = format(gettext("Worked %(time)s"), { time: duration(run.elapsed ?? 0) });
-    return `${time} · ${plural("%(count)s step", "%(count)s steps", count)}`;
+    return `${time} · ${ngettext("%(count)s step", "%(count)s steps", count)}`;
   }
 
   /** @param {Run} run */

@@ -19,7 +19,7 @@ export const format = (text, values) => catalogue.interpolate(text, values, true
  * @param {string} many
  * @param {number} count
  */
-export const plural = (one, many, count) =>
+export const ngettext = (one, many, count) =>
   format(catalogue.ngettext(one, many, count), { count: count.toLocaleString(locale) });
 
 /** @param {number} seconds */
