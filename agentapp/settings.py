@@ -48,6 +48,7 @@ class Environment(BaseSettings):
     sweep_seconds: float = 5.0
     queued_age_seconds: float = 10.0
     run_deadline_days: float = 30.0
+    approval_days: float = 7.0
     max_message_chars: int = 100_000
 
 
@@ -264,6 +265,7 @@ RUN_HEARTBEAT_SECONDS = env.run_heartbeat_seconds
 SWEEP_SECONDS = env.sweep_seconds
 QUEUED_AGE_SECONDS = env.queued_age_seconds
 RUN_DEADLINE_DAYS = env.run_deadline_days
+APPROVAL_DAYS = env.approval_days
 MAX_MESSAGE_CHARS = env.max_message_chars
 
 # Models that the environment names become locked entries (tools_admin.services.sync_environment).

@@ -7,17 +7,20 @@ from ninja import Router
 
 from accounts.auth import AsyncApiAuth, caller
 from agentapp.database import in_thread
-from conversations import services
+from conversations import approvals, reconciliation, services
 from conversations.health import worker_seen
 from conversations.hub import wait_for_end
-from conversations.models import Call, Conversation, Message, Run, RunEvent
+from conversations.models import Approval, Call, Conversation, Message, Run, RunEvent
 from conversations.schemas import (
+    ApprovalOut,
     CallOut,
     ConversationOut,
     ConversationPatch,
+    DecisionIn,
     EventOut,
     MessageOut,
     MessagePatch,
+    ResolutionIn,
     RunIn,
     RunOut,
     StatusOut,
@@ -25,6 +28,8 @@ from conversations.schemas import (
 from tools_admin.services import model_status
 
 router = Router()
+
+LISTED = 200
 
 
 @router.post("/runs", response={200: RunOut, 202: RunOut}, auth=AsyncApiAuth(), summary="Start a run")
@@ -61,6 +66,21 @@ def cancel_run(request: HttpRequest, run_id: UUID) -> Run:
 @router.post("/runs/{uuid:run_id}/retry", response={202: RunOut}, summary="Try a failed or stopped run again")
 def retry_run(request: HttpRequest, run_id: UUID) -> tuple[int, Run]:
     return 202, services.retry_run(caller(request), run_id)
+
+
+@router.post("/runs/{uuid:run_id}/resolve", response=RunOut, summary="Settle a call whose outcome is unknown")
+def resolve(request: HttpRequest, run_id: UUID, body: ResolutionIn) -> Run:
+    return reconciliation.resolve(caller(request), run_id, body.call, body.outcome, body.result)
+
+
+@router.get("/approvals", response=list[ApprovalOut], summary="Requests that wait for you, or were decided")
+def list_approvals(request: HttpRequest, state: str = "pending") -> list[Approval]:
+    return list(Approval.objects.visible_to(caller(request)).filter(state=state)[:LISTED])
+
+
+@router.post("/approvals/{uuid:approval_id}", response=ApprovalOut, summary="Approve, reject or withdraw")
+def decide(request: HttpRequest, approval_id: UUID, body: DecisionIn) -> Approval:
+    return approvals.decide(caller(request), approval_id, body.decision, edited=body.args, comment=body.comment)
 
 
 @router.patch("/conversations/{uuid:conversation_id}", response=ConversationOut, summary="Rename, pin, archive")

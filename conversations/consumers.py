@@ -15,7 +15,7 @@ from django.db import DatabaseError
 from accounts.models import User
 from accounts.services import user_for_authorization
 from agentapp.database import in_thread
-from conversations import services
+from conversations import approvals, reconciliation, services
 from conversations.errors import ConversationError
 from conversations.hub import Entry, process_hub
 from conversations.live import user_key
@@ -105,6 +105,24 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if watch := self._watches.get(run.conversation_id):
             await watch.follow(run.id)
 
+    async def decide(self, action: dict[str, Any]) -> None:
+        decision = str(action["decision"])
+        if decision not in approvals.DECISIONS:
+            raise ValueError(f"a decision is one of {', '.join(approvals.DECISIONS)}")
+        edited = action.get("args")
+        if edited is not None and not isinstance(edited, dict):
+            raise ValueError("args must be an object")
+        comment = str(action.get("comment") or "")
+        number = UUID(str(action["approval"]))
+        await in_thread(approvals.decide, self.user, number, decision, edited=edited, comment=comment)
+
+    async def resolve(self, action: dict[str, Any]) -> None:
+        outcome = str(action["outcome"])
+        if outcome not in reconciliation.OUTCOMES:
+            raise ValueError(f"an outcome is one of {', '.join(reconciliation.OUTCOMES)}")
+        run, call, result = UUID(str(action["run"])), str(action["call"]), str(action.get("result") or "")
+        await in_thread(reconciliation.resolve, self.user, run, call, outcome, result)
+
     async def watch(self, action: dict[str, Any]) -> None:
         after = {UUID(run): int(seq) for run, seq in (action.get("after") or {}).items()}
         await self._watch(UUID(str(action["conversation"])), after)
@@ -161,6 +179,8 @@ _ACTIONS: dict[str, Callable[[PageConsumer, dict[str, Any]], Any]] = {
     "send": PageConsumer.send_message,
     "cancel": PageConsumer.cancel,
     "retry": PageConsumer.retry,
+    "decide": PageConsumer.decide,
+    "resolve": PageConsumer.resolve,
     "watch": PageConsumer.watch,
     "unwatch": PageConsumer.unwatch,
 }

@@ -5,6 +5,10 @@ ConversationError
 ├── MessageTooLong
 ├── NotFound
 ├── RunActive
+├── AlreadyDecided
+├── ApprovalExpired
+├── InvalidArguments
+├── NothingToResolve
 ├── RunEnded
 └── LeaseLost        (inside a worker: another one has taken the run over)
 """
@@ -62,6 +66,38 @@ class RunEnded(ConversationError):
 
     def __init__(self) -> None:
         super().__init__("This run has ended already.")
+
+
+class AlreadyDecided(ConversationError):
+    code = "already_decided"
+    status = 409
+
+    def __init__(self, state: str) -> None:
+        super().__init__(f"This request has been decided otherwise already: {state}.")
+
+
+class ApprovalExpired(ConversationError):
+    code = "approval_expired"
+    status = 410
+
+    def __init__(self) -> None:
+        super().__init__("This request has expired without a decision; the agent was told so.")
+
+
+class InvalidArguments(ConversationError):
+    code = "invalid_arguments"
+    status = 422
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"The edited arguments do not fit the tool: {problem}")
+
+
+class NothingToResolve(ConversationError):
+    code = "nothing_to_resolve"
+    status = 409
+
+    def __init__(self) -> None:
+        super().__init__("No call of this run waits to be settled.")
 
 
 class LeaseLost(Exception):

@@ -152,7 +152,7 @@ class DatabaseJournal:
             "key": key,
             "kind": str(call.kind),
             "request": call.request,
-            "digest": _digest(call.request) if call.kind is CallKind.TOOL else "",
+            "digest": digest(call.request) if call.kind is CallKind.TOOL else "",
             "effect_class": str(call.effect_class),
             "state": str(state),
             "result": result,
@@ -164,7 +164,7 @@ class DatabaseJournal:
         }
 
 
-def _digest(request: dict[str, Any]) -> str:
+def digest(request: dict[str, Any]) -> str:
     """SHA-256 of the call's canonical form: name and proposed arguments."""
     canonical = {"name": request["name"], "arguments": request["arguments"]}
     return hashlib.sha256(orjson.dumps(canonical, option=orjson.OPT_SORT_KEYS)).hexdigest()

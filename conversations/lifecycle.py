@@ -15,7 +15,7 @@ from django.utils import timezone
 from agentapp.engine import Event
 from conversations import live
 from conversations.events import KeyedEvent
-from conversations.models import Call, Conversation, Interrupt, Message, Run, RunEvent
+from conversations.models import Approval, Call, Conversation, Interrupt, Message, Run, RunEvent
 
 log = logging.getLogger(__name__)
 
@@ -86,6 +86,7 @@ def end_run(
             "retryable": reason in ("model_unavailable", "crash_loop", "internal"),
         }
         closing.append(KeyedEvent("end/error", "error", data))
+    run.approvals.filter(state=Approval.State.PENDING).update(state=Approval.State.SUPERSEDED)
     add_events(run, [*closing, KeyedEvent.of("end/done", Event("done", done))], ended=True)
     run.save()
     _hand_over(run)
@@ -111,6 +112,19 @@ def put_back(run: Run, *, reason: str = "", delay: float = 0.0) -> None:
     after_commit(tell_run, run)
     if not reason:
         after_commit(enqueue, run.id)
+
+
+def suspend(run: Run, reason: str, request: dict[str, Any]) -> None:
+    """The run waits for a person and holds nothing. A decision that came in meanwhile sends it back at once."""
+    if reason == "approval" and not run.approvals.filter(state=Approval.State.PENDING).exists():
+        put_back(run)
+        return
+    run.status, run.reason, run.lease_owner, run.lease_expires_at = Run.Status.WAITING, reason, "", None
+    data = {"status": "waiting", "reason": reason, "request": request, "attempt": run.attempt}
+    data |= {"mode": run.mode, "model": run.model}
+    add_events(run, [KeyedEvent(f"run/waiting/{run.epoch}", "run", data)])
+    run.save()
+    after_commit(tell_run, run)
 
 
 def add_events(run: Run, events: list[KeyedEvent], *, ended: bool = False) -> None:

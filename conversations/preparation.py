@@ -15,7 +15,6 @@ from conversations.models import Interrupt, Run
 from tools_admin import services as configuration
 from tools_admin.clients import ModelClients
 from tools_admin.models import Agent, LanguageModel
-from tools_admin.models import Tool as ToolRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +74,6 @@ def _bound_model(run: Run) -> LanguageModel:
     run.model = {"id": row.pk, "name": row.name, "label": str(row), "provider": row.provider.name, "reason": reason}
     Run.objects.filter(id=run.id, epoch=run.epoch).update(model=run.model)
     return row
-
-
-def tool_is_permitted(user_id: int, tool_name: str) -> bool:
-    """Asked at the moment of each call: is the person still active and the tool still enabled?"""
-    enabled = ToolRow.objects.filter(name=tool_name, enabled=True).exists()
-    return enabled and User.objects.filter(id=user_id, is_active=True).exists()
 
 
 def total_usage(run: Run) -> dict[str, Any]:

@@ -18,15 +18,19 @@ from agentapp.engine import (
     ModelError,
     ModelUnavailable,
     ReActAgent,
+    RunSuspended,
     Tool,
+    UnknownOutcome,
 )
+from conversations.approvals import approval_data, permit
 from conversations.claims import MAX_CRASHES, Claim
 from conversations.errors import LeaseLost
 from conversations.journal import DatabaseJournal
-from conversations.lifecycle import end_run, held, put_back
+from conversations.lifecycle import end_run, held, put_back, suspend
 from conversations.live import RunLog
 from conversations.models import Call, Run
-from conversations.preparation import Prepared, prepare, tool_is_permitted, total_usage, waiting_interrupts
+from conversations.preparation import Prepared, prepare, total_usage, waiting_interrupts
+from conversations.reconciliation import unknown_call
 from conversations.writer import Writer
 from tools_admin.clients import ModelClients
 from tools_admin.errors import NoModel
@@ -90,6 +94,10 @@ class RunExecution:
         except ModelError as error:
             log.warning("Run %s: the model refused: %s", self.claimed.run, error)
             await self._end(Run.Status.FAILED, _reason(error), error=_explain(error))
+        except RunSuspended as waiting:
+            await self._wait_for_person(waiting.reason, waiting.key)
+        except UnknownOutcome as doubt:
+            await self._wait_for_person("reconciliation", doubt.key)
         except Exception:
             log.exception("Run %s failed", self.claimed.run)
             text = f"Something went wrong inside. An administrator finds it in the log under {self.claimed.run}."
@@ -130,10 +138,12 @@ class RunExecution:
 
     def _agent(self, prepared: Prepared, journal: DatabaseJournal, answer: Answer) -> ReActAgent:
         async def gate(tool: Tool, arguments: dict[str, Any], key: str) -> Allow | Deny:
-            """Permission at the moment of the call, outside the model's reach."""
-            if await in_thread(tool_is_permitted, prepared.run.user_id, tool.name):
-                return Allow()
-            return Deny(f"The tool {tool.name} is not available any more.")
+            try:
+                return await in_thread(permit, prepared.run, tool, arguments, key)
+            except RunSuspended:
+                approval = await in_thread(prepared.run.approvals.get, key=key)
+                journal.note(f"approval/{key}/pending", Event("approval", approval_data(approval)))
+                raise
 
         kit = prepared.equipment
         return ReActAgent(
@@ -179,6 +189,16 @@ class RunExecution:
                 end_run(run, Run.Status.FAILED, "model_unavailable", error=text)
             else:
                 put_back(run, reason=reason, delay=max(PATIENCE_SECONDS[run.postponed], error.retry_after or 0))
+
+        await self._transition(wait)
+
+    async def _wait_for_person(self, reason: str, key: str) -> None:
+        def wait(run: Run) -> None:
+            if reason == "reconciliation":
+                suspend(run, reason, unknown_call(run, key))
+            else:
+                pending = run.approvals.filter(state="pending")
+                suspend(run, reason, {"approvals": [str(approval.id) for approval in pending]})
 
         await self._transition(wait)
 

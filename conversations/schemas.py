@@ -1,7 +1,7 @@
 """What the API takes and gives."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from ninja import Schema
@@ -86,6 +86,34 @@ class MessageOut(Schema):
     partial: bool
     injected: bool
     created_at: datetime
+
+
+class ApprovalOut(Schema):
+    id: UUID
+    run: UUID = Field(alias="run_id")
+    key: str
+    tool_name: str
+    arguments: dict[str, Any]
+    edited: dict[str, Any] | None
+    state: str
+    comment: str
+    expires_at: datetime
+    decided_at: datetime | None
+    created_at: datetime
+
+
+class DecisionIn(StrictSchema):
+    decision: Literal["approve", "reject", "withdraw"]
+    args: dict[str, Any] | None = Field(
+        None, description="Changed arguments; they are checked against the tool's schema."
+    )
+    comment: str = Field("", max_length=1_000)
+
+
+class ResolutionIn(StrictSchema):
+    call: str = Field(max_length=200, description="The call's position, as the run's `request` names it.")
+    outcome: Literal["done", "not_done", "retry"]
+    result: str = Field("", max_length=50_000)
 
 
 class ModelStatus(Schema):

@@ -8,6 +8,7 @@ from django.db import DatabaseError, transaction
 
 from agentapp.celery import app
 from conversations import claims
+from conversations.approvals import expire_approvals
 from conversations.lifecycle import end_run, enqueue, wake
 from conversations.models import Run
 from tools_admin.services import sync_environment
@@ -29,6 +30,7 @@ def sweep() -> None:
         due = claims.due_runs()
     for run_id in due:
         enqueue(run_id)
+    expire_approvals()
     for run_id in claims.overdue_runs():
         with transaction.atomic():
             run = Run.objects.active().select_for_update().filter(id=run_id).first()

@@ -1,8 +1,9 @@
 """The one writer of a worker process: journal records and durable events of all its runs, committed in groups.
 
 Each caller waits for the commit that holds its record. A record is one SQL statement: it counts up the run's `seq`,
-writes the call, appends the events and marks the interrupts they report as read, all only if the run still belongs to
-the caller's epoch. Applying the same record twice (after a connection broke between commit and answer) changes nothing.
+writes the call, appends the events, and marks interrupts that they report as read and approvals as used; all only if
+the run still belongs to the caller's epoch. Applying the same record twice (after a connection broke between commit
+and answer) changes nothing.
 """
 
 import asyncio
@@ -57,6 +58,10 @@ WITH given AS (
     UPDATE conversations_interrupt interrupt SET state = 'admitted' FROM fence, fresh
     WHERE fresh.channel = 'inject' AND interrupt.run_id = %(run)s AND interrupt.state = 'queued'
         AND interrupt.message_id = (fresh.data->>'message_id')::uuid
+), consumed AS (
+    UPDATE conversations_approval approval SET state = 'consumed'
+    FROM fence, jsonb_to_recordset(%(calls)s::jsonb) AS c(key text)
+    WHERE approval.run_id = %(run)s AND approval.key = c.key AND approval.state = 'approved'
 )
 SELECT (SELECT first_seq FROM fence), (SELECT json_agg(json_build_array(seq, key)) FROM appended)
 """

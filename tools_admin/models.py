@@ -127,6 +127,7 @@ class Tool(models.Model):
     parameters = models.JSONField(default=dict, help_text="JSON Schema of the arguments.")
     effect_class = models.CharField(max_length=10, choices=EffectClass, default=EffectClass.ONCE)
     enabled = models.BooleanField(default=True, help_text="Takes effect with the next run.")
+    needs_approval = models.BooleanField(default=False, help_text="Each call waits until a person approves it.")
     timeout = models.FloatField(
         default=60.0, validators=[MinValueValidator(0.1), MaxValueValidator(3600)], help_text="Seconds."
     )

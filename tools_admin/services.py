@@ -82,6 +82,7 @@ def engine_tools(rows: Iterable[Tool]) -> "list[engine.Tool]":
                 row.description,
                 row.parameters,
                 effect_class=EffectClass(row.effect_class),
+                needs_approval=row.needs_approval,
                 timeout=row.timeout,
                 max_result_chars=row.max_result_chars,
             ),

@@ -1,0 +1,143 @@
+"""Permission at the moment of a call, outside the model's reach: the tool, the person, and a person's approval.
+
+`permit` is the only way to a tool; it runs before every call that has no record. What was approved is what runs: an
+approval is bound to the digest of the proposed arguments and used up in the transaction that records the call.
+"""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+from jsonschema import Draft202012Validator
+
+from accounts.models import User
+from agentapp.engine import Allow, Deny, RunSuspended, Tool
+from conversations import live
+from conversations.cleaning import clean
+from conversations.errors import AlreadyDecided, ApprovalExpired, InvalidArguments, NotFound
+from conversations.events import KeyedEvent
+from conversations.journal import digest
+from conversations.lifecycle import add_events, after_commit, put_back
+from conversations.models import Approval, Run
+from tools_admin.models import Tool as ToolRow
+
+DECISIONS = {
+    "approve": Approval.State.APPROVED,
+    "reject": Approval.State.REJECTED,
+    "withdraw": Approval.State.SUPERSEDED,
+}
+_DENIED = {
+    Approval.State.REJECTED: "The user rejected this call. Do not try it again; say what was not done, and ask.",
+    Approval.State.EXPIRED: "Nobody decided on this call in time, so it did not run.",
+    Approval.State.SUPERSEDED: "The user withdrew this request and said something else instead.",
+}
+
+
+def permit(run: Run, tool: Tool, arguments: dict[str, Any], key: str) -> Allow | Deny:
+    """Whether the call may run now. Raises RunSuspended when a person has to say so first."""
+    row = ToolRow.objects.filter(name=tool.name, enabled=True).first()
+    if row is None or not User.objects.filter(id=run.user_id, is_active=True).exists():
+        return Deny(f"The tool {tool.name} is not available any more.")
+    if not row.needs_approval:
+        return Allow()
+    approval = _asked(run, tool.name, clean(arguments), key)
+    if approval.digest != digest({"name": tool.name, "arguments": clean(arguments)}):
+        return Deny("The arguments differ from those that a person was asked about.")
+    if approval.state == Approval.State.PENDING:
+        raise RunSuspended("approval", key)
+    if approval.state in (Approval.State.APPROVED, Approval.State.CONSUMED):
+        return Allow(approval.edited)
+    reason = _DENIED[Approval.State(approval.state)]
+    return Deny(f"{reason} Their comment: {approval.comment}" if approval.comment else reason)
+
+
+def _asked(run: Run, tool_name: str, arguments: dict[str, Any], key: str) -> Approval:
+    approval, _ = Approval.objects.get_or_create(
+        run=run,
+        key=key,
+        defaults={
+            "tool_name": tool_name,
+            "arguments": arguments,
+            "digest": digest({"name": tool_name, "arguments": arguments}),
+            "expires_at": min(timezone.now() + timedelta(days=settings.APPROVAL_DAYS), run.deadline),
+        },
+    )
+    return approval
+
+
+def decide(
+    user: User, approval_id: UUID, decision: str, *, edited: dict[str, Any] | None = None, comment: str = ""
+) -> Approval:
+    """One decision wins; the same one again changes nothing. The run goes on where it stopped.
+
+    Raises NotFound, AlreadyDecided, ApprovalExpired, InvalidArguments.
+    """
+    state = DECISIONS[decision]
+    with transaction.atomic(durable=True):
+        approval = Approval.objects.visible_to(user).filter(id=approval_id).first()
+        if approval is None:
+            raise NotFound("request")
+        run = Run.objects.select_for_update().get(id=approval.run_id)
+        approval.refresh_from_db()
+        if approval.state != Approval.State.PENDING:
+            return _decided_before(approval, state)
+        if approval.expires_at <= timezone.now():
+            raise ApprovalExpired
+        if edited is not None and edited != approval.arguments:
+            approval.edited = _checked(approval.tool_name, clean(edited))
+        approval.comment, approval.decided_by, approval.decided_at = clean(comment)[:1_000], user, timezone.now()
+        _settle(run, approval, state)
+    return approval
+
+
+def expire_approvals() -> None:
+    """Absence of a decision is not an approval: the model is told, the run goes on."""
+    overdue = Approval.objects.filter(state=Approval.State.PENDING, expires_at__lt=timezone.now())
+    for approval_id, run_id in overdue.values_list("id", "run_id")[:500]:
+        with transaction.atomic():
+            run = Run.objects.select_for_update().get(id=run_id)
+            approval = Approval.objects.get(id=approval_id)
+            if approval.state == Approval.State.PENDING:
+                _settle(run, approval, Approval.State.EXPIRED)
+
+
+def approval_data(approval: Approval) -> dict[str, Any]:
+    """The `approval` event of `protocol.md`."""
+    shown = "approved" if approval.state == Approval.State.CONSUMED else approval.state
+    return {
+        "approval_id": str(approval.id),
+        "status": str(shown),
+        "tool_name": approval.tool_name,
+        "tool_args": approval.edited if approval.edited is not None else approval.arguments,
+        "expires_at": approval.expires_at.isoformat(timespec="seconds"),
+    }
+
+
+def _settle(run: Run, approval: Approval, state: Approval.State) -> None:
+    """Writes the decision on the locked run, and lets the run go on if it waits."""
+    approval.state = state
+    approval.save()
+    add_events(run, [KeyedEvent(f"approval/{approval.key}/decided", "approval", approval_data(approval))])
+    after_commit(live.tell_user, run.user_id, "approval", {"run": str(run.id), **approval_data(approval)})
+    if run.status == Run.Status.WAITING and run.reason == "approval":
+        put_back(run)
+
+
+def _decided_before(approval: Approval, state: Approval.State) -> Approval:
+    same = approval.state == state or (state == Approval.State.APPROVED and approval.state == Approval.State.CONSUMED)
+    if same:
+        return approval
+    if approval.state == Approval.State.EXPIRED:
+        raise ApprovalExpired
+    raise AlreadyDecided(approval.get_state_display())
+
+
+def _checked(tool_name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    tool = ToolRow.objects.filter(name=tool_name).first()
+    error = next(Draft202012Validator(tool.parameters).iter_errors(arguments), None) if tool else None
+    if error is not None:
+        raise InvalidArguments(error.message)
+    return arguments

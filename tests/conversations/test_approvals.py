@@ -1,0 +1,196 @@
+"""A call that needs a person's word: asked once, decided once, run once, with the arguments that were shown."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.conversations.test_main_job import call
+from tests.conversations.test_socket import page, send
+from tests.fake_model import think
+from tests.product import Person, Product, eventually
+
+QUESTION = "What is 12 * 12?"
+
+
+@pytest.fixture
+def person(product: Product) -> Iterator[Person]:
+    product.execute("UPDATE tools_admin_tool SET needs_approval = true WHERE name = 'calculator'")
+    yield product.person()
+    product.execute("UPDATE tools_admin_tool SET needs_approval = false WHERE name = 'calculator'")
+
+
+def _waiting(product: Product, person: Person) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A run that waits, and the request it waits for."""
+    run = call(product, person, "POST", "/api/v1/runs", {"input": QUESTION})[1]
+    run = eventually(lambda: (r := _get(product, person, run))["status"] == "waiting" and r, "the run waits")
+    (approval,) = call(product, person, "GET", "/api/v1/approvals")[1]
+    return run, approval
+
+
+def _get(product: Product, person: Person, run: dict[str, Any]) -> dict[str, Any]:
+    state: dict[str, Any] = call(product, person, "GET", f"/api/v1/runs/{run['id']}")[1]
+    return state
+
+
+def _decide(product: Product, person: Person, approval: dict[str, Any], decision: str, **more: Any) -> Any:
+    return call(product, person, "POST", f"/api/v1/approvals/{approval['id']}", {"decision": decision, **more})
+
+
+def _ended(product: Product, person: Person, run: dict[str, Any]) -> dict[str, Any]:
+    ended: dict[str, Any] = eventually(lambda: (r := _get(product, person, run))["ended_at"] and r, "the run has ended")
+    return ended
+
+
+def _tool_calls(product: Product, person: Person, run: dict[str, Any]) -> list[dict[str, Any]]:
+    calls = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]
+    return [c for c in calls if c["kind"] == "tool"]
+
+
+def test_an_approved_call_runs_with_what_was_shown_and_without_asking_the_model_again(
+    product: Product, person: Person
+) -> None:
+    run, approval = _waiting(product, person)
+    assert (run["reason"], approval["tool_name"], approval["arguments"]) == (
+        "approval",
+        "calculator",
+        {"expression": "12 * 12"},
+    )
+    assert _tool_calls(product, person, run) == []
+    asked = len(product.model.requests)
+    product.model.brain = lambda request: (
+        {"text": "asked again"}
+        if request.get("tools") and request["messages"][-1]["role"] != "tool"
+        else think(request)
+    )
+    assert _decide(product, person, approval, "approve")[0] == 200
+    run = _ended(product, person, run)
+    assert run["status"] == "completed"
+    assert "144" in run["answer"]
+    assert product.model.requests[asked]["messages"][-1]["role"] == "tool"
+    assert call(product, person, "GET", "/api/v1/approvals?state=consumed")[1][0]["id"] == approval["id"]
+
+
+def test_a_rejection_is_told_to_the_model_and_ends_nothing(product: Product, person: Person) -> None:
+    run, approval = _waiting(product, person)
+    assert _decide(product, person, approval, "reject", comment="not today")[0] == 200
+    run = _ended(product, person, run)
+    assert run["status"] == "completed"
+    (tool_call,) = _tool_calls(product, person, run)
+    assert tool_call["result"]["is_error"]
+    assert "not today" in tool_call["result"]["content"]
+
+
+def test_edited_arguments_are_what_runs_and_the_proposed_ones_stay_on_record(product: Product, person: Person) -> None:
+    run, approval = _waiting(product, person)
+    status, problem = _decide(product, person, approval, "approve", args={"formula": "1"})
+    assert (status, problem["code"]) == (422, "invalid_arguments")
+    assert _decide(product, person, approval, "approve", args={"expression": "10 * 10"})[0] == 200
+    _ended(product, person, run)
+    (tool_call,) = _tool_calls(product, person, run)
+    assert tool_call["request"]["arguments"] == {"expression": "12 * 12"}
+    assert tool_call["request"]["executed_arguments"] == {"expression": "10 * 10"}
+    assert "100" in tool_call["result"]["content"]
+
+
+def test_one_decision_wins(product: Product, person: Person) -> None:
+    run, approval = _waiting(product, person)
+    assert _decide(product, person, approval, "reject")[0] == 200
+    assert _decide(product, person, approval, "reject")[0] == 200
+    status, problem = _decide(product, person, approval, "approve")
+    assert (status, problem["code"]) == (409, "already_decided")
+    _ended(product, person, run)
+
+
+def test_a_stranger_cannot_decide(product: Product, person: Person) -> None:
+    run, approval = _waiting(product, person)
+    stranger = product.person()
+    assert call(product, stranger, "GET", "/api/v1/approvals")[1] == []
+    assert _decide(product, stranger, approval, "approve")[0] == 404
+    assert _get(product, person, run)["status"] == "waiting"
+
+
+def test_without_a_decision_in_time_the_call_does_not_run(product: Product, person: Person) -> None:
+    run, approval = _waiting(product, person)
+    product.execute("UPDATE conversations_approval SET expires_at = now() WHERE id = %s", approval["id"])
+    run = _ended(product, person, run)
+    assert run["status"] == "completed"
+    assert _tool_calls(product, person, run)[0]["result"]["is_error"]
+    status, problem = _decide(product, person, approval, "approve")
+    assert (status, problem["code"]) == (410, "approval_expired")
+
+
+def test_it_works_after_a_restart_of_everything(product: Product, person: Person) -> None:
+    run, approval = _waiting(product, person)
+    product.end("worker")
+    product.end("web")
+    product.restore()
+    assert _decide(product, person, approval, "approve")[0] == 200
+    assert "144" in _ended(product, person, run)["answer"]
+
+
+def test_a_tool_disabled_meanwhile_does_not_run_though_it_was_approved(product: Product, person: Person) -> None:
+    run, approval = _waiting(product, person)
+    product.execute("UPDATE tools_admin_tool SET enabled = false WHERE name = 'calculator'")
+    try:
+        _decide(product, person, approval, "approve")
+        run = _ended(product, person, run)
+        assert _tool_calls(product, person, run)[0]["result"]["is_error"]
+    finally:
+        product.execute("UPDATE tools_admin_tool SET enabled = true WHERE name = 'calculator'")
+
+
+def test_stopping_a_waiting_run_withdraws_its_request(product: Product, person: Person) -> None:
+    run, approval = _waiting(product, person)
+    assert call(product, person, "POST", f"/api/v1/runs/{run['id']}/cancel")[1]["status"] == "cancelled"
+    assert _decide(product, person, approval, "approve")[0] == 409
+
+
+def test_the_page_sees_the_request_and_decides_it(product: Product, person: Person) -> None:
+    with page(product, person) as mine:
+        ack = send(mine, QUESTION)
+        shown = mine.until(lambda b: b.get("run") == ack["run"] and b.get("channel") == "approval")["data"]
+        assert (shown["status"], shown["tool_args"]) == ("pending", {"expression": "12 * 12"})
+        mine.until(lambda b: b.get("channel") == "run" and b["data"].get("status") == "waiting" and b.get("seq"))
+        mine.send(type="decide", approval=shown["approval_id"], decision="approve")
+        assert "144" in mine.ended(ack["run"])["data"]["answer"]
+    states = [e["data"]["status"] for e in mine.events if e["channel"] == "approval"]
+    assert states == ["pending", "approved"]
+
+
+def test_a_call_of_unknown_outcome_waits_for_a_person(product: Product, person: Person) -> None:
+    product.execute(
+        "UPDATE tools_admin_tool SET needs_approval = false, effect_class = 'once' WHERE name = 'calculator'"
+    )
+    try:
+        product.model.brain = _slow_after_the_tool(product)
+        run = call(product, person, "POST", "/api/v1/runs", {"input": QUESTION})[1]
+        eventually(lambda: _tool_calls(product, person, run), "the tool has run")
+        product.end("worker")
+        # as if the worker had died between the tool's effect and its record
+        product.execute(
+            "UPDATE conversations_call SET state = 'started', result = NULL, ended_at = NULL "
+            "WHERE run_id = %s AND kind = 'tool'",
+            run["id"],
+        )
+        product.execute("DELETE FROM conversations_call WHERE run_id = %s AND key LIKE 'react/2%%'", run["id"])
+        product.restore()
+        run = eventually(lambda: (r := _get(product, person, run))["status"] == "waiting" and r, "the run waits", 30)
+        assert run["reason"] == "reconciliation"
+        body = {"call": "react/1/tool/0", "outcome": "done", "result": "144, I looked"}
+        assert call(product, person, "POST", f"/api/v1/runs/{run['id']}/resolve", body)[0] == 200
+        run = _ended(product, person, run)
+        assert run["status"] == "completed"
+        assert _tool_calls(product, person, run)[0]["result"]["content"] == "144, I looked"
+        assert call(product, person, "POST", f"/api/v1/runs/{run['id']}/resolve", body)[0] == 409
+    finally:
+        product.execute("UPDATE tools_admin_tool SET effect_class = 'pure' WHERE name = 'calculator'")
+
+
+def _slow_after_the_tool(product: Product) -> Any:
+    def brain(request: dict[str, Any]) -> dict[str, Any]:
+        if request["messages"][-1]["role"] == "tool":
+            product.model.token_delay = 3.0
+        return think(request)
+
+    return brain
