@@ -4,14 +4,12 @@
 and serves on the address and with the key of `var/env`. `DEMO_MODEL=/path/to/model.gguf` serves another model.
 """
 
-import asyncio
 import json
 import os
 import signal
 import sys
 import time
 from pathlib import Path
-from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -83,13 +81,6 @@ def serve(model: Path, address: str, key: str) -> Any:
     return xllamacpp.Server(params)
 
 
-def warm_up(address: str, key: str) -> None:
-    """Lets the server read the demo agent's long prompt before anyone waits for it."""
-    from tools_admin.demo import standalone
-
-    asyncio.run(standalone.warm_up(address, key))
-
-
 def main() -> int:
     environment = ensure(default_var())
     if not environment.demo_model:
@@ -111,7 +102,6 @@ def main() -> int:
         return os.EX_CONFIG if isinstance(error, PartFailed) else os.EX_UNAVAILABLE
     write_status(environment.var, "ready", size, size, "")
     print(f"The demo model answers at {address}", flush=True)
-    Thread(target=warm_up, args=(address, key), daemon=True).start()
     signal.sigwait(stop_signals)
     del server
     return 0

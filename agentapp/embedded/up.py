@@ -68,6 +68,8 @@ def _start(supervisor: Supervisor, environment: Environment, web_socket: socket.
     if environment.valkey:
         supervisor.start(valkey.prepare(environment))
         data.append(("valkey", valkey.ready))
+    if environment.demo_model:
+        environment = move_demo_model(environment)  # before settings are read: the database must name this address
     state, message = ("verifying", "Starting the demo model") if environment.demo_model else ("off", "")
     demo_model.write_status(environment.var, state, message=message)
     import django
@@ -85,7 +87,7 @@ def _start(supervisor: Supervisor, environment: Environment, web_socket: socket.
     supervisor.start(_worker())
     _report(supervisor, web_socket, setup_path, began)
     if environment.demo_model and not supervisor.interrupts:
-        supervisor.start(demo_model.part(move_demo_model(environment)))
+        supervisor.start(demo_model.part(environment))
 
 
 def _check_given_servers() -> None:
