@@ -1,6 +1,9 @@
 """Parts that are down: it is said in words, and nothing is lost."""
 
-from playwright.sync_api import expect
+import json
+import re
+
+from playwright.sync_api import WebSocketRoute, expect
 
 from tests.browser.conftest import OpenPage, answers, ask
 from tests.product import Person, Product
@@ -65,3 +68,31 @@ def test_the_end_of_a_run_is_seen_after_a_lost_connection(visit: OpenPage, produ
     product.restore()
     answers(page)
     expect(page.locator(".answer")).to_contain_text("word399")
+
+
+def test_lost_frames_are_noticed_and_asked_for(visit: OpenPage, product: Product, ada: Person) -> None:
+    page = visit(ada)
+    frames = {"seen": 0, "lost": 0}
+
+    def lossy(route: WebSocketRoute) -> None:
+        def forward(message: str | bytes) -> None:
+            frames["seen"] += 1
+            if frames["seen"] % 7 == 0 and "run" in json.loads(message):
+                frames["lost"] += 1
+            else:
+                route.send(message)
+
+        route.connect_to_server().on_message(forward)
+
+    page.route_web_socket(re.compile("/ws/"), lossy)
+    page.reload()
+    product.model.token_delay = 0.01
+    for count, question in enumerate(["What is 123 * 45?", "Tell me a story", "What is 123 * 45?"]):
+        ask(page, question)
+        answers(page, count + 1)
+    assert frames["lost"] > 5
+    live = page.locator(".thread").inner_text()
+    page.unroute_all()
+    page.reload()
+    expect(page.locator(".answer.plain")).to_have_count(0)
+    assert page.locator(".thread").inner_text() == live

@@ -6,7 +6,7 @@ import { toast } from "#app/toast.js";
 import { Composer } from "#chat/composer.js";
 import { watchModelStatus } from "#chat/model-status.js";
 import { Outbox } from "#chat/outbox.js";
-import { apply, applyEnd, applySnapshot, isEnded } from "#chat/run-state.js";
+import { apply, applySnapshot, isEnded } from "#chat/run-state.js";
 import { Scroller } from "#chat/scroll.js";
 import { list, setTitle, shown } from "#chat/shell.js";
 import { Socket } from "#chat/socket.js";
@@ -17,6 +17,7 @@ const NOTICE_AFTER_MS = 1500;
 const RESEND_MS = 3000;
 const CATCH_UP_MS = 2500;
 const UNTAKEN_MS = 4000;
+const ASK_AGAIN_MS = 1000;
 
 const page = JSON.parse(one("#page-data").textContent ?? "{}");
 const connection = one("#connection");
@@ -81,8 +82,13 @@ function act(action) {
 
 /** After each connection: what was missed, then what waits to be sent. */
 function catchUp() {
-  watch();
+  readMissed();
   for (const entry of outbox.entries) transmit(entry);
+}
+
+/** Asks for what was missed; and once more, another way, for a run that still looks active then. */
+function readMissed() {
+  watch();
   setTimeout(settle, CATCH_UP_MS);
 }
 
@@ -92,12 +98,12 @@ function watch() {
   socket.send({ type: "watch", conversation: shown.conversation, after });
 }
 
-/** Runs that still look active here are asked for: their end may have been missed. */
 async function settle() {
   const answer = thread.active;
   if (!answer || !socket.isOpen) return;
   try {
-    applyEnd(answer.run, await request("GET", `/runs/${answer.run.id}`));
+    const missed = await request("GET", `/runs/${answer.run.id}/events?after=${answer.run.seq}`);
+    for (const envelope of missed) apply(answer.run, envelope);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     return; // the next connection tries again
@@ -158,7 +164,7 @@ function snapshot(data) {
   changed(answer);
 }
 
-let askedAgain = "";
+let asked = { place: "", at: 0 };
 
 /** @param {import("#chat/run-state.js").Envelope} envelope */
 function event(envelope) {
@@ -166,8 +172,10 @@ function event(envelope) {
   const result = apply(answer.run, envelope);
   if (result === "gap") {
     const place = `${envelope.run}:${answer.run.seq}:${answer.run.length}`;
-    if (place !== askedAgain) watch();
-    askedAgain = place;
+    if (place !== asked.place || Date.now() - asked.at > ASK_AGAIN_MS) {
+      watch();
+      asked = { place, at: Date.now() };
+    }
   }
   if (result !== "applied") return;
   changed(answer);
@@ -187,7 +195,7 @@ const personal = {
     list.run(data.conversation, data.status);
     if (data.conversation !== shown.conversation) return;
     if (data.status === "queued") queued(thread.answer(data.id));
-    else setTimeout(settle, CATCH_UP_MS);
+    else if (data.status !== "running") setTimeout(() => thread.active && readMissed(), NOTICE_AFTER_MS);
   },
   message(data) {
     list.touched(data.conversation);

@@ -69,17 +69,6 @@ export function applySnapshot(run, snapshot) {
 }
 
 /**
- * The end of a run as the API tells it, for a page that missed its events.
- * @param {Run} run
- * @param {any} row
- */
-export function applyEnd(run, row) {
-  if (isEnded(run) || !ENDED.has(row.status)) return;
-  channels.done(run, row, Date.now());
-  run.error = row.error ?? "";
-}
-
-/**
  * @param {Run} run
  * @param {any} data
  */
