@@ -96,7 +96,7 @@ class Conversation:
             "react_iteration",
             journal=self._scope.journal,
             scope=self._scope.key(f"{iteration}/{name}"),
-            is_over=lambda: self._scope.recorded(f"{iteration}/llm"),
+            is_over=lambda: self._scope.has_passed(iteration),
         )
         if compaction is None:
             return None

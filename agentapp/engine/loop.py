@@ -92,20 +92,34 @@ class Loop:
         try:
             with self.spent.model_call():
                 judged = await self._ask(iteration, limit, is_last=is_last)
-        except ContextOverflow as error:
-            if limit:
-                return self._stopped_at(limit, iteration - 1)
-            why = "the conversation is too long for the model"
-            return self._unfinished("context_irreducible", why, iteration - 1, error=str(error))
-        except ModelError:
-            if limit:
-                return self._stopped_at(limit, iteration - 1)
-            raise
+        except ModelError as error:
+            if limit is None and not isinstance(error, ContextOverflow):
+                raise
+            return await self._ended_by(error, iteration, limit)
         if judged.limit is None:
             return await self._act(iteration, judged, is_last=is_last)
         if judged.accepted:
             return self._final(iteration, judged.turn, f"limit:{judged.limit}")
         return self._stopped_at(judged.limit, iteration)
+
+    async def _ended_by(self, error: ModelError, iteration: int, limit: str | None) -> AgentResult:
+        """A failure that ends the run with an answer is recorded as its end, so that a replay does not try again."""
+
+        async def effect() -> dict[str, Any]:
+            return {"error": str(error), "overflow": isinstance(error, ContextOverflow), "limit": limit}
+
+        end = await self.scope.call(f"{iteration}/end", CallKind.PUBLISH, {}, effect)
+        if end["limit"]:
+            return self._stopped_at(end["limit"], iteration - 1)
+        why = "the conversation is too long for the model"
+        return self._unfinished("context_irreducible", why, iteration - 1, error=end["error"])
+
+    def _fail_as_before(self, iteration: int, *, shrunk: bool) -> None:
+        """A call without a record that something later has been recorded of was too long, and is not made again."""
+        later = ("end",) if shrunk else ("end", "overflow/llm/0")
+        if any(self.scope.recorded(f"{iteration}/{name}") for name in later):
+            if not self.scope.recorded(f"{iteration}/llm"):
+                raise ContextOverflow("the first time it was too long")
 
     async def _ask(self, iteration: int, limit: str | None, *, is_last: bool) -> Judged:
         """One model call within the context; a provider that finds it too long gets half of it, once a run."""
@@ -136,6 +150,7 @@ class Loop:
         shrunk: bool,
     ) -> tuple[dict[str, Any], Judged]:
         """The journaled call. What it decided is part of its record: the limit it met, the interrupts it saw first."""
+        self._fail_as_before(iteration, shrunk=shrunk)
         judged: list[Judged] = []
 
         async def effect() -> dict[str, Any]:

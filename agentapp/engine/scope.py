@@ -50,6 +50,10 @@ class Scope:
         peek = getattr(self.journal, "recorded", None)
         return peek is not None and bool(peek(self.key(name)))
 
+    def has_passed(self, iteration: int) -> bool:
+        """Whether this iteration of a loop has its reply, or its end without one."""
+        return self.recorded(f"{iteration}/llm") or self.recorded(f"{iteration}/end")
+
     async def now(self, clock: Callable[[], datetime] | None) -> datetime | None:
         """The time at which the run began, read once."""
         if clock is None:

@@ -44,7 +44,7 @@ class Toolbox:
         """All tools, or with many of them those that a model chooses for the query."""
         announcement = phase("selecting_tools", total_tools=len(agent.registry))
         chooser = JournaledModel(
-            agent.model, root.child("select"), "selection", announcement, lambda: scope.recorded("1/llm")
+            agent.model, root.child("select"), "selection", announcement, lambda: scope.has_passed(1)
         )
         loaded = await select_tools(
             chooser, query, agent.registry, threshold=agent.select_above, pinned=agent.pinned_tools

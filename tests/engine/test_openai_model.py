@@ -484,13 +484,14 @@ async def test_azure_is_addressed_by_deployment_and_version(bound):
 
 
 async def test_a_token_that_changes_is_used_from_then_on():
-    token, seen = "one", []
+    tokens, seen = [], []
     async with serving(text_answer("ok")) as provider:
         client = openai.AsyncAzureOpenAI(
-            azure_endpoint=provider.url, api_version="1", azure_ad_token_provider=lambda: token, max_retries=0
+            azure_endpoint=provider.url, api_version="1", azure_ad_token_provider=lambda: tokens[-1], max_retries=0
         )
         model = OpenAIChatModel(client, "demo")
         for token in ("one", "two"):
+            tokens.append(token)
             await model.chat(ASK)
             seen.append(provider.headers[-1]["authorization"])
         await client.close()
