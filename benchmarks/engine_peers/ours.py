@@ -69,8 +69,8 @@ def streams(url: str) -> dict[str, Callable[[int], Awaitable[int]]]:
         found: dict[str, Any] = {"steps": [], "iterations": 1, "usage": Usage(), "messages": []}
         result = AgentResult("", stop_reason="final_answer", **found)
         agent = ReActAgent(model, emit=listener)
-        read = sum([1 async for _ in agent.stream_answer(f"Write {words} words.", result)])
+        text = "".join([piece async for piece in agent.stream_answer(f"Write {words} words.", result)])
         assert listener.seen >= 3
-        return read
+        return len(text.split())
 
     return {"adapter": adapter, "answer": answer}
