@@ -29,13 +29,19 @@ class RetryPolicy:
         return random.uniform(0, longest)  # noqa: S311 (spreads load, guards nothing)
 
 
-async def with_retries(policy: RetryPolicy, call: Callable[[], Awaitable[T]]) -> T:
-    """Repeats transient errors and broken streams only; anything else is the caller's at once."""
+async def with_retries(policy: RetryPolicy, call: Callable[[], Awaitable[T]], patience: float | None = None) -> T:
+    """Repeats transient errors and broken streams only; anything else is the caller's at once.
+
+    With `patience` all waits together take no more seconds than that.
+    """
     for attempt in range(policy.retries + 1):
         try:
             return await call()
         except (ModelUnavailable, IncompleteStream) as error:
-            if attempt == policy.retries:
+            wait = policy.wait(attempt, error)
+            if patience is not None:
+                patience -= wait
+            if attempt == policy.retries or (patience is not None and patience < 0):
                 raise
-            await asyncio.sleep(policy.wait(attempt, error))
+            await asyncio.sleep(wait)
     raise AssertionError("unreachable")

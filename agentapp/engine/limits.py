@@ -63,6 +63,10 @@ class Spent:
         )
         return next((name for name, used, limit in checks if limit and used >= limit), None)
 
+    @property
+    def seconds_left(self) -> float | None:
+        return max(0.0, self.limits.seconds - self.seconds) if self.limits.seconds else None
+
     @contextmanager
     def model_call(self) -> Iterator[None]:
         """Counts a call from its beginning, so that agents working side by side do not all take the last one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -117,9 +118,9 @@ class Loop:
     def _fail_as_before(self, iteration: int, *, shrunk: bool) -> None:
         """A call without a record that something later has been recorded of was too long, and is not made again."""
         later = ("end",) if shrunk else ("end", "overflow/llm/0")
-        if any(self.scope.recorded(f"{iteration}/{name}") for name in later):
-            if not self.scope.recorded(f"{iteration}/llm"):
-                raise ContextOverflow("the first time it was too long")
+        went_on = any(self.scope.recorded(f"{iteration}/{name}") for name in later)
+        if went_on and not self.scope.recorded(f"{iteration}/llm"):
+            raise ContextOverflow("the first time it was too long")
 
     async def _ask(self, iteration: int, limit: str | None, *, is_last: bool) -> Judged:
         """One model call within the context; a provider that finds it too long gets half of it, once a run."""
@@ -197,7 +198,9 @@ class Loop:
         writer = AnswerWriter(self.root.emit, self.attempt)
         speaks = self.agent.stream_direct and self.tools.dialect.speaks(self.tool_turns)
         streams = speaks and bool(self.model.abilities.get("streaming"))
-        completion = await complete(self.model, messages, options, self.agent.retry, writer if streams else None)
+        completion = await complete(
+            self.model, messages, options, self.agent.retry, self.spent.seconds_left, writer if streams else None
+        )
         return {
             **completion.to_dict(),
             "model": self.model.name,
@@ -214,6 +217,8 @@ class Loop:
     def _judge(self, iteration: int, record: dict[str, Any], is_last: bool) -> Judged:
         completion = Completion.from_dict(record)
         turn = self.tools.dialect.read(completion, iteration)
+        if record["model"] != self.model.name:
+            turn = replace(turn, message=turn.message.without_metadata())
         is_last = is_last or record["limit"] is not None
         final = turn.kind == "final" or (turn.kind == "unparseable" and (is_last or self.failed_replies > 0))
         free = final and (is_last or not record["waiting"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -89,6 +89,10 @@ class Message:
         if isinstance(self.content, str):
             return self.content
         return "\n".join(str(part.get("text", "")) for part in self.content if part.get("type") == "text")
+
+    def without_metadata(self) -> Message:
+        """The message for another model than the one that wrote it: no reasoning, no opaque data on its calls."""
+        return replace(self, reasoning="", tool_calls=[replace(call, extra=None) for call in self.tool_calls])
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON value that `from_dict` turns into an equal message."""

@@ -19,21 +19,22 @@ async def complete(
     messages: Sequence[Message],
     options: dict[str, Any],
     retry: RetryPolicy,
+    patience: float | None,
     writer: AnswerWriter | None = None,
 ) -> Completion:
-    """The model's reply; with a `writer` its text goes out while it comes in.
+    """The model's reply; with a `writer` its text goes out while it comes in. `patience` bounds the waits.
 
     A server that could not read the model's own tool call has refused the reply and not the request: the model is
     told so, once. Any other refusal is the caller's.
     """
     validate_pairing(messages)
     try:
-        return await with_retries(retry, lambda: _attempt(model, messages, options, writer))
+        return await with_retries(retry, lambda: _attempt(model, messages, options, writer), patience)
     except BadModelRequest as error:
         if error.code != "tool_use_failed":
             raise
     told = [*messages, Message.user(UNREADABLE_CALL)]
-    return await with_retries(retry, lambda: _attempt(model, told, options, writer))
+    return await with_retries(retry, lambda: _attempt(model, told, options, writer), patience)
 
 
 async def _attempt(

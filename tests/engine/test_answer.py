@@ -58,7 +58,7 @@ async def delivered(agent, result, query="q"):
     return "".join([piece async for piece in agent.stream_answer(query, result)])
 
 
-async def test_the_synthesis_streams_over_the_whole_trace(counting):
+async def test_the_synthesis_streams_over_the_whole_trace(counting):  # E-1, E-73, E-75, E-76, E-78
     queue = InterruptQueue()
     queue.put("In euros, please.")
     good, bad = counting("good", "r" * 3_000), counting("bad", ValueError("gone"))
@@ -95,7 +95,7 @@ async def test_a_recorded_answer_is_given_whole_and_without_events():
 
 
 @pytest.mark.parametrize("failure", [ModelRefused("no"), ""])
-async def test_a_failure_before_the_first_word_delivers_the_draft(failure):
+async def test_a_failure_before_the_first_word_delivers_the_draft(failure):  # E-77
     seen = []
     agent = ReActAgent(ScriptedChatModel(["The draft.", failure]), emit=seen.append)
     result = await agent.run("q")
@@ -103,7 +103,7 @@ async def test_a_failure_before_the_first_word_delivers_the_draft(failure):
 
 
 @pytest.mark.parametrize(("times", "text"), [(1, "Second try."), (9, "The draft.")])
-async def test_a_stream_that_breaks_begins_a_new_attempt(times, text):
+async def test_a_stream_that_breaks_begins_a_new_attempt(times, text):  # E-77
     seen = []
     model = BreakingModel(["The draft.", "First try.", "Second try."], times)
     agent = ReActAgent(model, emit=seen.append)

@@ -45,11 +45,11 @@ def conversation(turns=6, size=400):
         ([Message.user([{"type": "image_url", "image_url": {}}])], 769),
     ],
 )
-def test_tokens_are_estimated(messages, tokens):
+def test_tokens_are_estimated(messages, tokens):  # E-54
     assert estimate_tokens(messages) == tokens
 
 
-def test_arguments_and_schemas_count():
+def test_arguments_and_schemas_count():  # E-54
     assert estimate_tokens(turn(1, 0)[:1]) > 4
     assert estimate_tokens([], [{"type": "function", "function": {"name": "x"}}]) > 5
 
@@ -59,14 +59,14 @@ def test_the_budget_leaves_room_for_the_reply():
     assert budget_for(ScriptedChatModel([], context_size=4_000)) == 4_000
 
 
-async def test_what_fits_stays_as_it_is():
+async def test_what_fits_stays_as_it_is():  # E-55
     messages = conversation(1)
     guard = ContextGuard(10_000)
     assert await guard.check_and_compact(messages) == messages
     assert guard.last_compaction is None
 
 
-async def test_a_long_message_is_cut_with_a_marker_and_stays_pinned():
+async def test_a_long_message_is_cut_with_a_marker_and_stays_pinned():  # E-55
     long = Message.user("x" * 60_000, pinned=True)
     kept = await ContextGuard(100_000).check_and_compact([SYSTEM, long])
     assert kept[1].text.endswith("[cut: 50,000 of 60,000 characters shown]")
@@ -74,7 +74,7 @@ async def test_a_long_message_is_cut_with_a_marker_and_stays_pinned():
     assert len(long.text) == 60_000
 
 
-async def test_the_summary_stands_between_pinned_and_recent_messages():
+async def test_the_summary_stands_between_pinned_and_recent_messages():  # E-56
     messages = conversation()
     model = ScriptedChatModel(["<analysis>scratch</analysis>The card."])
     guard = ContextGuard(900, compact_model=model)
@@ -88,7 +88,7 @@ async def test_the_summary_stands_between_pinned_and_recent_messages():
     assert (guard.last_compaction.method, guard.last_compaction.original_messages) == ("summary", len(messages))
 
 
-async def test_an_unknown_hint_is_general_and_an_own_prompt_wins():
+async def test_an_unknown_hint_is_general_and_an_own_prompt_wins():  # E-61
     for prompt, expected in ((None, "open questions"), ("MY PROMPT", "MY PROMPT")):
         model = ScriptedChatModel(["s"])
         await ContextGuard(900, compact_model=model, prompt=prompt).check_and_compact(conversation(), "odd")
@@ -96,7 +96,7 @@ async def test_an_unknown_hint_is_general_and_an_own_prompt_wins():
 
 
 @pytest.mark.parametrize("reply", [BadModelRequest("no"), "", "<think>only thoughts"])
-async def test_a_failing_summary_becomes_truncation(reply):
+async def test_a_failing_summary_becomes_truncation(reply):  # E-57, E-58
     guard = ContextGuard(900, compact_model=ScriptedChatModel([reply]))
     kept = await guard.check_and_compact(conversation())
     assert guard.last_compaction.method == "truncation"
@@ -104,7 +104,7 @@ async def test_a_failing_summary_becomes_truncation(reply):
     assert kept[:2] == conversation()[:2]
 
 
-async def test_pinned_beyond_half_of_the_budget_may_go_but_question_and_interrupt_stay():
+async def test_pinned_beyond_half_of_the_budget_may_go_but_question_and_interrupt_stay():  # E-60
     pins = [Message.user(f"pin {n} " + "p" * 1_200, pinned=True) for n in range(5)]
     question = Message.user("the question", pinned=True)
     interrupt = Message.user("[USER INTERRUPT]: hurry", pinned=True)
@@ -115,7 +115,7 @@ async def test_pinned_beyond_half_of_the_budget_may_go_but_question_and_interrup
     assert pins[0] not in kept
 
 
-async def test_pinned_messages_that_alone_do_not_fit_are_shortened():
+async def test_pinned_messages_that_alone_do_not_fit_are_shortened():  # E-55, E-58
     question = Message.user("q" * 40_000, pinned=True)
     kept = await ContextGuard(2_000).check_and_compact([SYSTEM, question])
     assert estimate_tokens(kept) <= 2_000
@@ -128,7 +128,7 @@ SIZES = st.lists(st.lists(st.integers(0, 3_000), min_size=1, max_size=3), min_si
 
 
 @given(SIZES, st.integers(150, 3_000), st.integers(0, 8), st.booleans())
-async def test_no_compaction_parts_calls_from_results(sizes, budget, keep_recent, summarise):
+async def test_no_compaction_parts_calls_from_results(sizes, budget, keep_recent, summarise):  # E-58, E-59, C-10
     messages = [SYSTEM, Message.user("the question", pinned=True)]
     for number, results in enumerate(sizes):
         messages += turn(number, *results)
@@ -139,7 +139,7 @@ async def test_no_compaction_parts_calls_from_results(sizes, budget, keep_recent
     assert estimate_tokens(kept) <= budget
 
 
-def test_only_the_newest_results_stay_whole():
+def test_only_the_newest_results_stay_whole():  # E-63
     messages = [SYSTEM, *turn(1, 500, 500), *turn(2, 500), Message.user("Observation: " + "o" * 500)]
     kept = micro_compact(messages, keep=2)
     assert [len(m.text) < 100 for m in kept[1:]] == [True, True, True, True, False, False]
@@ -152,7 +152,7 @@ def test_only_the_newest_results_stay_whole():
 # In the loop
 
 
-async def test_a_long_run_is_compacted_before_each_call_and_keeps_its_trace(counting):
+async def test_a_long_run_is_compacted_before_each_call_and_keeps_its_trace(counting):  # E-64, C-11
     big = counting("big", "x" * 5_000)
     model = ScriptedChatModel([*(ToolCall(str(n), "big", {"n": n}) for n in range(30)), "Done."], context_size=16_000)
     seen, journal = [], MemoryJournal()
@@ -167,7 +167,7 @@ async def test_a_long_run_is_compacted_before_each_call_and_keeps_its_trace(coun
 
 
 @pytest.mark.parametrize("again", [False, True])
-async def test_an_overflow_halves_the_context_once(counting, again):
+async def test_an_overflow_halves_the_context_once(counting, again):  # E-65
     echo = counting(result="y" * 3_000)
     overflow = ContextOverflow("too long")
     model = ScriptedChatModel([ToolCall("1", "echo", {}), overflow, *([overflow] if again else []), "Done."])
@@ -189,12 +189,12 @@ async def test_an_irreducible_context_ends_the_run():
 # Earlier turns
 
 
-def test_clean_history_is_unchanged():
+def test_clean_history_is_unchanged():  # E-66
     history = [Message.user("q"), *turn(1, 3, 3), Message.assistant("a")]
     assert repair_history(history) == history
 
 
-def test_a_call_without_a_result_gets_one_and_orphans_go():
+def test_a_call_without_a_result_gets_one_and_orphans_go():  # E-66, C-7
     broken = [Message.tool("x", "orphan"), *turn(1, 3, 3)[:2], Message.assistant(""), Message.user("next")]
     repaired = repair_history(broken)
     validate_pairing(repaired)
@@ -209,7 +209,7 @@ MESSAGES = st.lists(
 
 
 @given(MESSAGES)
-def test_any_history_becomes_valid(messages):
+def test_any_history_becomes_valid(messages):  # E-66, C-8
     before = list(messages)
     repaired = repair_history(messages)
     validate_pairing(repaired)

@@ -170,7 +170,7 @@ async def test_a_recorded_call_is_not_shown_to_the_gate_again(counting):
     assert asked == ["react/1/tool/0", "react/2/tool/0", "react/2/tool/1"]
 
 
-async def test_edited_arguments_are_run_shown_and_told(counting):
+async def test_edited_arguments_are_run_shown_and_told(counting):  # E-37
     got = []
 
     async def gate(tool, arguments, key):
@@ -191,7 +191,7 @@ async def test_edited_arguments_are_run_shown_and_told(counting):
 
 
 @pytest.mark.parametrize("decision", [Deny("not today"), None, ValueError("gate broke")])
-async def test_a_call_that_is_not_allowed_does_not_run(counting, decision):
+async def test_a_call_that_is_not_allowed_does_not_run(counting, decision):  # E-38
     async def gate(tool, arguments, key):
         if isinstance(decision, Exception):
             raise decision
@@ -245,7 +245,7 @@ async def test_a_journal_needs_no_more_than_call(counting):
 
 
 @pytest.mark.parametrize("json_mode", [True, False])
-async def test_an_interrupt_during_a_tool_is_seen_by_the_next_call(counting, json_mode):
+async def test_an_interrupt_during_a_tool_is_seen_by_the_next_call(counting, json_mode):  # E-68, E-69
     queue = InterruptQueue()
     echo = counting(result=lambda: queue.put("Also in euros.", id="m1") and "ok")
     replies = [call_text("echo"), final_text("Done.")] if json_mode else [ToolCall("1", "echo", {}), "Done."]
@@ -261,7 +261,7 @@ async def test_an_interrupt_during_a_tool_is_seen_by_the_next_call(counting, jso
 
 
 @pytest.mark.parametrize("json_mode", [True, False])
-async def test_a_final_reply_is_not_accepted_while_an_interrupt_waits(json_mode):
+async def test_a_final_reply_is_not_accepted_while_an_interrupt_waits(json_mode):  # E-69, E-70
     queue = InterruptQueue()
 
     def answering(messages, **_):
@@ -279,7 +279,7 @@ async def test_a_final_reply_is_not_accepted_while_an_interrupt_waits(json_mode)
     assert await agent.run("q") == result
 
 
-async def test_a_recalled_interrupt_is_never_seen():
+async def test_a_recalled_interrupt_is_never_seen():  # E-71
     queue = InterruptQueue()
     key = queue.put("secret")
     assert queue.recall(key)
@@ -289,7 +289,7 @@ async def test_a_recalled_interrupt_is_never_seen():
     assert all("secret" not in message.text for message in model.requests[0]["messages"])
 
 
-async def test_an_interrupt_that_comes_too_late_stays_in_the_queue():
+async def test_an_interrupt_that_comes_too_late_stays_in_the_queue():  # E-72
     queue = InterruptQueue()
 
     def answering(messages, **_):
@@ -301,7 +301,7 @@ async def test_an_interrupt_that_comes_too_late_stays_in_the_queue():
     assert queue.drain() == ["late"]
 
 
-async def test_an_interrupt_goes_back_when_the_model_call_fails():
+async def test_an_interrupt_goes_back_when_the_model_call_fails():  # E-72
     queue = InterruptQueue()
     queue.put("keep me")
     with pytest.raises(ModelRefused):

@@ -21,7 +21,7 @@ async def run(replies, tools=(), abilities=JSON, **options):
     ("abilities", "kind"),
     [({"json_schema": True, "json_mode": True}, "json_schema"), (JSON, "json_object"), ({}, None)],
 )
-async def test_the_reply_format_follows_the_abilities(add, abilities, kind):
+async def test_the_reply_format_follows_the_abilities(add, abilities, kind):  # E-15
     _, model = await run([final_text("ok")], [add], abilities)
     sent = model.requests[0]["response_format"]
     assert (sent and sent["type"]) == kind
@@ -32,19 +32,19 @@ async def test_the_reply_format_follows_the_abilities(add, abilities, kind):
     assert "final_answer" in system
 
 
-async def test_the_observation_is_a_user_message(add):
+async def test_the_observation_is_a_user_message(add):  # E-16
     _, model = await run([call_text("add", a=1, b=2), final_text("3")], [add])
     assert model.requests[1]["messages"][-1] == Message.user("Observation: 3")
 
 
-async def test_an_error_is_an_observation_too(counting):
+async def test_an_error_is_an_observation_too(counting):  # E-16
     bad = counting("bad", KeyError("x"))
     _, model = await run([call_text("bad"), final_text("sorry")], [bad.tool])
     assert model.requests[1]["messages"][-1].text == "Observation: Error: KeyError: 'x'"
 
 
 @pytest.mark.parametrize("arguments", ["", ', "tool_args": null'])
-async def test_missing_arguments_are_an_empty_object(counting, arguments):
+async def test_missing_arguments_are_an_empty_object(counting, arguments):  # E-17
     result, _ = await run(
         [f'{{"type": "tool_call", "tool_name": "echo"{arguments}}}', final_text("ok")], [counting().tool]
     )
@@ -52,24 +52,24 @@ async def test_missing_arguments_are_an_empty_object(counting, arguments):
 
 
 @pytest.mark.parametrize("reply", ['{"answer": "yes"}', '{"type": "done", "answer": "yes"}'])
-async def test_an_object_with_an_answer_is_final_whatever_its_type(reply):
+async def test_an_object_with_an_answer_is_final_whatever_its_type(reply):  # E-18
     result, _ = await run([reply])
     assert (result.answer, result.stop_reason) == ("yes", "final_answer")
 
 
-async def test_a_call_without_a_type_is_a_call(counting):
+async def test_a_call_without_a_type_is_a_call(counting):  # E-18
     echo = counting()
     await run(['{"tool_name": "echo", "tool_args": {}}', final_text("ok")], [echo.tool])
     assert echo.bodies == 1
 
 
 @pytest.mark.parametrize(("answer", "text"), [({"a": 1}, '{"a": 1}'), ([1, 2], "[1, 2]"), (42, "42"), (False, "false")])
-async def test_an_answer_is_always_text(answer, text):
+async def test_an_answer_is_always_text(answer, text):  # E-19
     result, _ = await run([final_text(answer)])
     assert result.answer == text
 
 
-async def test_a_reply_without_an_object_is_asked_for_again():
+async def test_a_reply_without_an_object_is_asked_for_again():  # E-20
     result, model = await run(["Let me think.", final_text("ok")])
     assert (result.answer, result.iterations) == ("ok", 2)
     raw, request = model.requests[1]["messages"][-2:]
@@ -77,33 +77,33 @@ async def test_a_reply_without_an_object_is_asked_for_again():
     assert "JSON object" in request.text
 
 
-async def test_the_second_reply_without_an_object_is_the_answer():
+async def test_the_second_reply_without_an_object_is_the_answer():  # E-20
     result, _ = await run(["First.", "Just this."])
     assert (result.answer, result.stop_reason, result.iterations) == ("Just this.", "final_answer", 2)
     assert "could not be parsed" in result.steps[-1].reasoning
 
 
-async def test_on_the_last_iteration_raw_text_is_the_answer(counting):
+async def test_on_the_last_iteration_raw_text_is_the_answer(counting):  # E-21
     result, _ = await run([call_text("echo"), "Raw."], [counting().tool], max_iterations=2)
     assert (result.answer, result.stop_reason) == ("Raw.", "final_answer")
     assert "could not be parsed" in result.steps[-1].reasoning
 
 
-async def test_two_empty_replies_are_no_answer():
+async def test_two_empty_replies_are_no_answer():  # E-22
     result, model = await run(["", " "])
     assert result.stop_reason == "no_answer"
     assert result.answer
     assert all(message.text for message in model.requests[1]["messages"])
 
 
-async def test_invented_observations_are_not_believed(counting):
+async def test_invented_observations_are_not_believed(counting):  # E-24
     echo = counting()
     reply = call_text("echo", n=1) + "\nObservation: done\n" + call_text("echo", n=2)
     result, _ = await run([reply, final_text("ok")], [echo.tool])
     assert (echo.bodies, result.steps[0].arguments) == (1, {"n": 1})
 
 
-async def test_reasoning_of_the_object_wins_over_the_channel():
+async def test_reasoning_of_the_object_wins_over_the_channel():  # E-89
     replies = [
         Completion(
             Message("assistant", json.dumps({"answer": "a", "reasoning": said}), reasoning="channel"), "stop", Usage()

@@ -15,7 +15,7 @@ CASES = {n: c for n, c in cases_of("model_text").items() if c["expected_kind"] i
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_recorded_texts_give_the_expected_object(case):
+def test_recorded_texts_give_the_expected_object(case):  # E-40
     allowed = [case["expected"], *case["also_acceptable"]]
     assert extract_json(case["text"]) in [None if value == "unparseable" else value for value in allowed]
 
@@ -37,7 +37,7 @@ def test_recorded_texts_give_the_expected_object(case):
         ('{"a": 1', None),
     ],
 )
-def test_objects_are_found_and_nothing_else(text, expected):
+def test_objects_are_found_and_nothing_else(text, expected):  # E-23, E-40
     assert extract_json(text) == expected
 
 
@@ -52,12 +52,12 @@ JSON_VALUES = st.recursive(
     st.dictionaries(st.text(), JSON_VALUES, max_size=4),
     st.sampled_from(["{}", "Here: {}", "```json\n{}\n```", "{} ok"]),
 )
-def test_any_object_survives_its_wrapping(value, wrapping):
+def test_any_object_survives_its_wrapping(value, wrapping):  # E-40
     assert extract_json(wrapping.replace("{}", json.dumps(value))) == value
 
 
 @given(st.text(alphabet='{}[]"\\:,ab\n`<think>', max_size=200))
-def test_no_text_makes_it_raise(text):
+def test_no_text_makes_it_raise(text):  # E-40
     found = extract_json(text)
     assert found is None or isinstance(found, dict)
 

@@ -20,7 +20,7 @@ def definitions(*names, **types):
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_recorded_leaks_are_read(case):
+def test_recorded_leaks_are_read(case):  # E-96
     wanted = [(call["name"], call["arguments"]) for call in case["expected"]["tool_calls"]]
     tools = definitions(*(name for name, _ in wanted), size="object", pieces="integer")
     text = case["text"].rpartition("</think>")[2]
@@ -87,7 +87,7 @@ def test_blocks_at_the_end_are_calls(text, calls):
         '{"name": "f", "arguments": {}}; {"name": "other", "arguments": {}}',
     ],
 )
-def test_quoted_markup_and_prose_are_not_run(text):
+def test_quoted_markup_and_prose_are_not_run(text):  # E-96, C-22
     assert read_leaked_calls(text, definitions("f")) is None
 
 

@@ -25,7 +25,7 @@ def texts(request):
     return [message.text for message in request["messages"]]
 
 
-async def test_an_identical_call_runs_three_times_and_two_blocks_end_the_run(counting):
+async def test_an_identical_call_runs_three_times_and_two_blocks_end_the_run(counting):  # E-81, C-1
     echo = counting()
     model = endless(("echo", {"x": 1}))
     result = await run(model, echo)
@@ -34,13 +34,13 @@ async def test_an_identical_call_runs_three_times_and_two_blocks_end_the_run(cou
     validate_pairing(result.messages)
 
 
-async def test_key_order_makes_no_difference(counting):
+async def test_key_order_makes_no_difference(counting):  # E-79
     echo = counting()
     await run(endless(("echo", {"x": 1, "y": 2}), ("echo", {"y": 2, "x": 1})), echo)
     assert echo.bodies == 3
 
 
-async def test_the_third_identical_call_is_answered_with_one_warning(counting):
+async def test_the_third_identical_call_is_answered_with_one_warning(counting):  # E-80
     answers = iter("abcdef")
     echo = counting(result=lambda **_: next(answers))
     model = ScriptedChatModel([*(ToolCall(str(n), "echo", {"x": 1}) for n in range(4)), "End."])
@@ -50,7 +50,7 @@ async def test_the_third_identical_call_is_answered_with_one_warning(counting):
     assert warned == [0, 0, 0, 1, 1]
 
 
-async def test_different_arguments_give_no_warning(counting):
+async def test_different_arguments_give_no_warning(counting):  # E-80
     model = ScriptedChatModel([*(ToolCall(str(n), "echo", {"x": n}) for n in range(6)), "End."])
     await run(model, counting())
     assert not any("called 3 times" in text for text in texts(model.requests[-1]))
@@ -64,7 +64,7 @@ async def test_changing_results_are_no_repeat(counting):
     assert echo.bodies == 8
 
 
-async def test_a_cycle_of_calls_is_stopped(counting):
+async def test_a_cycle_of_calls_is_stopped(counting):  # E-82
     numbers = iter(range(100))
     tools = [counting(name, lambda **_: next(numbers)) for name in ("one", "two")]
     result = await run(endless(("one", {}), ("two", {})), *tools)
@@ -72,14 +72,14 @@ async def test_a_cycle_of_calls_is_stopped(counting):
     assert sum(tool.bodies for tool in tools) == 6
 
 
-async def test_a_repeatable_tool_may_poll_while_its_results_change(counting):
+async def test_a_repeatable_tool_may_poll_while_its_results_change(counting):  # E-82
     numbers = iter(range(100))
     tools = [counting(name, lambda **_: next(numbers), repeatable=True) for name in ("one", "two")]
     model = ScriptedChatModel([*(ToolCall(str(n), ("one", "two")[n % 2], {}) for n in range(10)), "End."])
     assert (await run(model, *tools)).answer == "End."
 
 
-async def test_the_same_invalid_arguments_three_times_stop_the_run(add):
+async def test_the_same_invalid_arguments_three_times_stop_the_run(add):  # E-82
     model = endless(("add", {"a": "x"}))
     result = await ReActAgent(model, [add], checklist_from=0).run("q")
     assert (result.stop_reason, len(model.requests)) == ("loop_detected", 3)
@@ -96,7 +96,7 @@ def different(count):
 
 
 @pytest.mark.parametrize(("turns", "reminders"), [(5, 0), (6, 1), (12, 2)])
-async def test_the_goal_is_restated_every_six_turns(counting, turns, reminders):
+async def test_the_goal_is_restated_every_six_turns(counting, turns, reminders):  # E-83
     model = ScriptedChatModel([*different(turns), "End."])
     await ReActAgent(model, [counting().tool], checklist_from=0).run("find the harbour")
     told = [text for text in texts(model.requests[-1]) if "rounds of tools" in text]
@@ -104,7 +104,7 @@ async def test_the_goal_is_restated_every_six_turns(counting, turns, reminders):
     assert all("find the harbour" in text for text in told)
 
 
-async def test_no_reminder_when_no_iteration_is_left(counting):
+async def test_no_reminder_when_no_iteration_is_left(counting):  # E-83
     model = ScriptedChatModel(different(6))
     result = await ReActAgent(model, [counting().tool], max_iterations=6).run("q")
     assert not any("rounds of tools" in message.text for message in result.messages)
@@ -114,7 +114,7 @@ async def test_no_reminder_when_no_iteration_is_left(counting):
     ("turns", "answer", "options", "calls"),
     [(3, "Short.", {}, 5), (2, "Short.", {}, 3), (3, "x" * 801, {}, 4), (3, "Short.", {"checklist_from": 0}, 4)],
 )
-async def test_a_short_answer_after_three_turns_is_checked_once(counting, turns, answer, options, calls):
+async def test_a_short_answer_after_three_turns_is_checked_once(counting, turns, answer, options, calls):  # E-84
     model = ScriptedChatModel([*different(turns), answer, "Second."])
     result = await ReActAgent(model, [counting().tool], **options).run("q")
     assert len(model.requests) == calls

@@ -58,7 +58,7 @@ def test_unpaired_lists_are_refused(messages):
         validate_pairing(messages)
 
 
-def test_merging_joins_text_and_parts_but_never_calls():
+def test_merging_joins_text_and_parts_but_never_calls():  # E-67
     image = [{"type": "image_url", "image_url": {"url": "u"}}]
     merged = merge_adjacent(
         [Message.user("a", pinned=True), Message.user(image), Message.assistant("x"), Message.assistant("", [CALL])]

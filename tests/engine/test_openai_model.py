@@ -84,7 +84,7 @@ async def outcome(model, case):
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-async def test_recorded_responses_are_read_as_expected(case, model_at):
+async def test_recorded_responses_are_read_as_expected(case, model_at):  # E-93, E-98, E-99, C-29
     expect = case["expect"]
     async with serving(served(case)) as provider:
         model = model_at(provider)
@@ -149,7 +149,7 @@ async def test_the_request_holds_what_was_asked_for(model_at):
     assert result["content"] == "half an emoji ?"
 
 
-async def test_tool_call_data_of_a_provider_goes_back_byte_for_byte(model_at):
+async def test_tool_call_data_of_a_provider_goes_back_byte_for_byte(model_at):  # E-92, C-24
     signature = {"google": {"thought_signature": "AbC+/=="}}
     call = {"id": "", "function": {"name": "echo", "arguments": "{}"}, "extra_content": signature}
     async with serving(text_answer(None, tool_calls=[call]), text_answer("done")) as provider:
@@ -161,7 +161,7 @@ async def test_tool_call_data_of_a_provider_goes_back_byte_for_byte(model_at):
 
 
 @pytest.mark.parametrize("echo", [True, False])
-async def test_reasoning_goes_back_only_to_providers_that_want_it(model_at, echo):
+async def test_reasoning_goes_back_only_to_providers_that_want_it(model_at, echo):  # E-91, C-23
     """The endpoint answers 400 the first time; the model learns from it."""
     refusal = answer(400, {"error": {"message": "messages[1].reasoning_content is wrong"}})
     history = [
@@ -175,7 +175,7 @@ async def test_reasoning_goes_back_only_to_providers_that_want_it(model_at, echo
     assert sent == [not echo, echo]
 
 
-async def test_refused_stream_options_are_left_out_from_then_on(model_at):
+async def test_refused_stream_options_are_left_out_from_then_on(model_at):  # E-94, C-26
     refusal = answer(400, {"error": {"message": "unknown field stream_options"}})
     lines = ['data: {"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}', "", "data: [DONE]", ""]
     async with serving(refusal, stream_answer(lines)) as provider:
@@ -184,7 +184,7 @@ async def test_refused_stream_options_are_left_out_from_then_on(model_at):
     assert chunks[-1].usage.estimated
 
 
-async def test_a_plain_bad_request_is_not_sent_again(model_at):
+async def test_a_plain_bad_request_is_not_sent_again(model_at):  # E-85, C-27
     async with serving(answer(400, {"error": {"message": "no"}})) as provider:
         with pytest.raises(BadModelRequest):
             await model_at(provider).chat(ASK)
@@ -200,7 +200,7 @@ async def test_a_plain_bad_request_is_not_sent_again(model_at):
         ({"Retry-After": "soon"}, None),
     ],
 )
-async def test_retry_after_is_read_in_all_forms(model_at, headers, seconds):
+async def test_retry_after_is_read_in_all_forms(model_at, headers, seconds):  # E-85, C-27
     async with serving(answer(429, {"error": {"message": "slow down"}}, headers)) as provider:
         with pytest.raises(ModelUnavailable) as caught:
             await model_at(provider).chat(ASK)
@@ -221,7 +221,7 @@ async def test_retry_after_is_read_in_all_forms(model_at, headers, seconds):
         (400, {"message": "filtered", "code": "content_filter"}, ContentFiltered),
     ],
 )
-async def test_statuses_have_their_class(model_at, status, error, expected):
+async def test_statuses_have_their_class(model_at, status, error, expected):  # E-85, C-13, C-27
     async with serving(answer(status, {"error": error})) as provider:
         with pytest.raises(expected) as caught:
             await model_at(provider).chat(ASK)
@@ -317,14 +317,14 @@ def piece(call_id=None, name=None, arguments=None, index=None):
         ),
     ],
 )
-async def test_streamed_calls_are_told_apart(model_at, pieces, calls):
+async def test_streamed_calls_are_told_apart(model_at, pieces, calls):  # E-93, C-20
     async with serving(deltas(*pieces)) as provider:
         message = (await streamed(model_at(provider)))[-1].message
     assert [(call.id, call.arguments) for call in message.tool_calls] == calls
 
 
 @pytest.mark.parametrize("arguments", ["", "null", "{}", None, {}, '"{}"'])
-async def test_empty_arguments_are_an_empty_object(model_at, arguments):
+async def test_empty_arguments_are_an_empty_object(model_at, arguments):  # E-93, C-19
     call = {"id": "1", "function": {"name": "f", "arguments": arguments}}
     async with serving(text_answer(None, tool_calls=[call])) as provider:
         message = (await model_at(provider).chat(ASK)).message
@@ -349,7 +349,7 @@ async def test_arguments_that_are_no_object_are_kept_as_text(model_at, arguments
         ("1 < 2", "1 < 2", ""),
     ],
 )
-async def test_think_blocks_are_reasoning_however_they_are_cut(model_at, text, answer_text, reasoning):
+async def test_think_blocks_are_reasoning_however_they_are_cut(model_at, text, answer_text, reasoning):  # E-90, C-28
     for size in (1, 2, 3, 100):
         parts = [text[i : i + size] for i in range(0, len(text), size)]
         lines = [f"data: {json.dumps({'choices': [{'delta': {'content': part}}]})}" for part in parts]
@@ -375,7 +375,7 @@ LEAK = '<tool_call>{"name": "add", "arguments": {"a": 2, "b": 3}}</tool_call>'
 
 
 @pytest.mark.parametrize("size", [1, 4, 200])
-async def test_a_call_that_leaks_into_text_is_a_call_and_never_shown(model_at, add, size):
+async def test_a_call_that_leaks_into_text_is_a_call_and_never_shown(model_at, add, size):  # E-96, C-22
     text = f"Let me see. {LEAK}"
     parts = [text[i : i + size] for i in range(0, len(text), size)]
     lines = [f"data: {json.dumps({'choices': [{'delta': {'content': part}}]})}" for part in parts]
@@ -395,7 +395,7 @@ async def test_an_answer_that_is_json_arrives_whole(model_at, add):
     assert "".join(chunk.content for chunk in chunks) == chunks[-1].message.text == '{"a": 1}'
 
 
-async def test_markup_that_cannot_be_read_is_asked_for_again(model_at, add):
+async def test_markup_that_cannot_be_read_is_asked_for_again(model_at, add):  # E-96, C-22
     async with serving(text_answer('<tool_call>{"name": "add", "argu'), text_answer("It is 5.")) as provider:
         result = await ReActAgent(model_at(provider), [add]).run("2 + 3?")
     assert (result.answer, result.iterations) == ("It is 5.", 2)
@@ -418,7 +418,7 @@ JUNK = st.recursive(
 
 
 @given(st.lists(JUNK, max_size=2), JUNK)
-def test_answers_of_any_form_raise_model_errors_only(choices, usage):
+def test_answers_of_any_form_raise_model_errors_only(choices, usage):  # E-98
     body = json.dumps({"choices": choices, "usage": usage}).encode()
     try:
         completion = read_reply(body, {}).completion(ASK, ())
@@ -428,7 +428,7 @@ def test_answers_of_any_form_raise_model_errors_only(choices, usage):
 
 
 @pytest.mark.parametrize("known", [True, False])
-async def test_ids_are_shortened_for_endpoints_that_want_it(model_at, known):
+async def test_ids_are_shortened_for_endpoints_that_want_it(model_at, known):  # E-95, C-25
     refusal = {"message": "Tool call id was x but must be a-z, A-Z, 0-9, with a length of 9."}
     history = [*ASK, Message.assistant("", [ToolCall("call_1_0", "echo", {})]), Message.tool("call_1_0", "ok")]
     answers = [text_answer("ok")] if known else [answer(400, {"error": refusal}), text_answer("ok")]
@@ -440,11 +440,11 @@ async def test_ids_are_shortened_for_endpoints_that_want_it(model_at, known):
     assert result["tool_call_id"].isalnum()
 
 
-def test_short_ids_do_not_collide():
+def test_short_ids_do_not_collide():  # E-95, C-25
     assert len({short_id(f"call_with_a_common_prefix_{n}") for n in range(200)}) == 200
 
 
-async def test_messages_of_one_role_are_merged_for_endpoints_that_want_it(model_at):
+async def test_messages_of_one_role_are_merged_for_endpoints_that_want_it(model_at):  # E-67
     history = [
         Message.user("a"),
         Message.user("b"),
@@ -456,7 +456,7 @@ async def test_messages_of_one_role_are_merged_for_endpoints_that_want_it(model_
     assert [m["content"] for m in provider.requests[0]["messages"]] == ["a\n\nb", None, "r"]
 
 
-async def test_missing_usage_is_estimated_from_the_request(model_at):
+async def test_missing_usage_is_estimated_from_the_request(model_at):  # E-94, C-26
     silent = answer(body={"choices": [{"message": {"content": "x" * 40}}]})
     async with serving(silent) as provider:
         usage = (await model_at(provider).chat([Message.user("y" * 400)])).usage

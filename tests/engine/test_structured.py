@@ -31,20 +31,20 @@ async def test_the_forced_call_comes_first():
     assert model.requests[0]["tool_choice"] == {"type": "function", "function": {"name": "respond"}}
 
 
-async def test_json_in_the_text_of_a_native_reply_counts():
+async def test_json_in_the_text_of_a_native_reply_counts():  # E-42
     result, _ = await ask(['{"n": 2}'])
     assert (result.value, result.level_used, result.llm_calls) == ({"n": 2}, "native", 1)
 
 
 @pytest.mark.parametrize(("abilities", "calls"), [(FULL, 5), (TEXT_AND_JSON, 4), (TEXT, 2)])
-async def test_a_bad_model_is_asked_a_bounded_number_of_times(abilities, calls):
+async def test_a_bad_model_is_asked_a_bounded_number_of_times(abilities, calls):  # E-41
     model = ScriptedChatModel(["nothing"] * 9, abilities=abilities)
     with pytest.raises(StructuredOutputError, match="nothing"):
         await structured_llm_call(model, [], SCHEMA)
     assert len(model.requests) == calls
 
 
-async def test_a_model_error_ends_its_level():
+async def test_a_model_error_ends_its_level():  # E-44
     result, _ = await ask([BadModelRequest("no tools"), BadModelRequest("no json"), '{"n": 3}'])
     assert (result.value, result.level_used, result.llm_calls) == ({"n": 3}, "plain_text", 3)
 
@@ -56,21 +56,21 @@ async def test_a_bad_reply_is_shown_with_a_request_to_reformat():
 
 
 @pytest.mark.parametrize("parse_fn", [lambda data: 1 / 0, lambda data: None])
-async def test_a_parser_that_refuses_is_a_failed_attempt(parse_fn):
+async def test_a_parser_that_refuses_is_a_failed_attempt(parse_fn):  # E-43
     result, _ = await ask(['{"n": 1}'] * 2, TEXT, parse_fn=parse_fn, default_value="d")
     assert (result.value, result.level_used, result.raw_data, result.llm_calls) == ("d", "default", {}, 2)
 
 
-async def test_a_missing_required_key_is_a_failed_attempt():
+async def test_a_missing_required_key_is_a_failed_attempt():  # E-43
     result, _ = await ask(['{"m": 1}', '{"n": 5}'], TEXT)
     assert (result.value, result.llm_calls, result.usage.calls) == ({"n": 5}, 2, 2)
 
 
-async def test_none_is_a_default_too():
+async def test_none_is_a_default_too():  # E-46
     assert (await ask(["x", "y"], TEXT, default_value=None))[0].value is None
 
 
-async def test_the_regex_is_for_text_without_json_only():
+async def test_the_regex_is_for_text_without_json_only():  # E-45
     tried = []
     result, _ = await ask(
         ["n=1", "n=2", '{"m": 1}', "n=7"], TEXT_AND_JSON, regex_fallback=lambda text: tried.append(text) or {"n": 7}
@@ -78,7 +78,7 @@ async def test_the_regex_is_for_text_without_json_only():
     assert (tried, result.value) == (["n=7"], {"n": 7})
 
 
-async def test_a_model_without_forced_choice_skips_the_native_level():
+async def test_a_model_without_forced_choice_skips_the_native_level():  # E-47
     result, _ = await ask(['{"n": 1}'], {**FULL, "tool_choice": False})
     assert result.level_used == "json_mode"
 
@@ -90,13 +90,13 @@ def many(counting, count):
     return [counting(f"tool_{n}").tool for n in range(count)]
 
 
-async def test_few_tools_need_no_selection(counting):
+async def test_few_tools_need_no_selection(counting):  # E-48
     model = ScriptedChatModel([])
     registry = ToolRegistry(many(counting, 12))
     assert await select_tools(model, "q", registry) is registry
 
 
-async def test_the_first_six_known_names_are_chosen(counting):
+async def test_the_first_six_known_names_are_chosen(counting):  # E-50
     names = ["tool_3", "nonsense", *(f"tool_{n}" for n in range(4, 12))]
     model = ScriptedChatModel([ToolCall("1", "choose_tools", {"tools": names})])
     chosen = await select_tools(model, "q", ToolRegistry(many(counting, 13)))
@@ -106,19 +106,19 @@ async def test_the_first_six_known_names_are_chosen(counting):
 
 
 @pytest.mark.parametrize("reply", [[], ["nonsense"], "tool_1", None])
-async def test_a_useless_choice_means_all_tools(counting, reply):
+async def test_a_useless_choice_means_all_tools(counting, reply):  # E-50
     replies = ["no json"] * 5 if reply is None else [ToolCall("1", "choose_tools", {"tools": reply})] + ["x"] * 4
     registry = ToolRegistry(many(counting, 13))
     assert await select_tools(ScriptedChatModel(replies), "q", registry) is registry
 
 
-async def test_a_failing_model_means_all_tools(counting):
+async def test_a_failing_model_means_all_tools(counting):  # E-50
     registry = ToolRegistry(many(counting, 13))
     assert await select_tools(ScriptedChatModel([BadModelRequest("no")] * 5), "q", registry) is registry
 
 
 @pytest.mark.parametrize("json_mode", [True, False])
-async def test_left_out_tools_can_be_loaded_and_replayed(counting, json_mode):
+async def test_left_out_tools_can_be_loaded_and_replayed(counting, json_mode):  # E-48, E-52, E-53
     chosen = {"tools": ["tool_1"]}
     wanted = {"names": ["tool_7", "tool_1", "secret"]}
     if json_mode:

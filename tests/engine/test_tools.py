@@ -116,7 +116,7 @@ def test_a_registry_keeps_order_and_unique_names(counting):
         registry.register(tools[1])
 
 
-def test_the_catalogue_has_one_short_line_a_tool():
+def test_the_catalogue_has_one_short_line_a_tool():  # E-49
     long = Tool("long", "word\n" * 40, {"type": "object", "properties": {"secret": {}}}, lambda: "")
     line = ToolRegistry([long]).catalog()
     assert "\n" not in line
@@ -125,7 +125,7 @@ def test_the_catalogue_has_one_short_line_a_tool():
     assert "secret" not in line
 
 
-def test_schema_declarations_that_providers_reject_are_left_out():
+def test_schema_declarations_that_providers_reject_are_left_out():  # E-97
     definition = Tool("t", "", {"$schema": "x", "type": "object"}, lambda: "").definition
     assert definition["function"]["parameters"] == {"type": "object"}
 
