@@ -83,6 +83,7 @@ def visit(chromium: Browser, product: Product) -> Iterator[OpenPage]:
 
 
 def ask(page: Page, question: str) -> None:
+    expect(page.locator(".composer[data-ready]")).to_be_visible()
     page.get_by_label("Your message").last.fill(question)
     page.keyboard.press("Enter")
 

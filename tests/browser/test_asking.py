@@ -46,6 +46,7 @@ def test_a_starter_asks_its_question(visit: OpenPage, ada: Person) -> None:
     page = visit(ada)
     starter = page.locator("[data-starter]").first
     question = starter.inner_text()
+    expect(page.locator(".composer[data-ready]")).to_be_visible()
     starter.click()
     expect(page.locator(".bubble")).to_have_text(question)
     answers(page)

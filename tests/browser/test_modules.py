@@ -147,6 +147,13 @@ def test_an_old_snapshot_does_not_replace_newer_text(page: Page) -> None:
     assert (run["text"], run["seq"]) == ("Hello 👩‍💻", 8)
 
 
+def test_a_snapshot_that_is_ahead_shows_what_is_missing(page: Page) -> None:
+    ahead = {"type": "snapshot", "run": "r", "seq": 8, "status": "running", "answer": {"text": "Hel", "attempt": 1}}
+    run = fold(page, [*STORY[:5], ahead, *STORY[5:]])
+    assert run["results"][5] == "gap"
+    assert (run["text"], len(run["steps"])) == ("Hello 👩‍💻, world", 2)
+
+
 def test_a_new_attempt_clears_the_text(page: Page) -> None:
     run = fold(
         page, [*STORY[:9], event(9, "answer", status="start", attempt=2), delta(0, "Anew", 2), delta(0, "stale", 1)]

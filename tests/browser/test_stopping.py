@@ -26,6 +26,7 @@ def test_a_stopped_run_is_tried_again(visit: OpenPage, product: Product, ada: Pe
     ask(page, "Tell me a story")
     expect(page.locator(".answer")).to_contain_text("word3")
     page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_role("button", name="Try again")).to_be_visible()
     product.model.token_delay = 0.0
     page.get_by_role("button", name="Try again").click()
     expect(page.locator(".answer-block").last).to_have_attribute("data-status", "completed")

@@ -11,7 +11,9 @@ from tests.product import Person, Product
 
 @pytest.fixture
 def page(visit: OpenPage, ada: Person) -> Page:
-    return visit(ada, permissions=["clipboard-read", "clipboard-write"])
+    page = visit(ada, permissions=["clipboard-read", "clipboard-write"])
+    expect(page.locator(".composer[data-ready]")).to_be_visible()
+    return page
 
 
 def test_enter_sends_and_shift_enter_does_not(page: Page) -> None:

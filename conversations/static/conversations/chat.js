@@ -37,6 +37,7 @@ for (const button of document.querySelectorAll("[data-starter]")) {
 }
 showRunning();
 watchModelStatus();
+composer.form.dataset.ready = "";
 
 /** @param {string} content */
 function send(content) {
@@ -160,23 +161,25 @@ function refused({ client_id, code, message }) {
 /** @param {any} data */
 function snapshot(data) {
   const answer = thread.answer(data.run);
-  applySnapshot(answer.run, data);
+  if (applySnapshot(answer.run, data) === "gap") fillGap(answer.run);
   changed(answer);
 }
 
 let asked = { place: "", at: 0 };
 
+/** Asks for what is missing, once for each place and second. @param {import("#chat/run-state.js").Run} run */
+function fillGap({ id, seq, length }) {
+  const place = `${id}:${seq}:${length}`;
+  if (place === asked.place && Date.now() - asked.at < ASK_AGAIN_MS) return;
+  asked = { place, at: Date.now() };
+  watch();
+}
+
 /** @param {import("#chat/run-state.js").Envelope} envelope */
 function event(envelope) {
   const answer = thread.answer(envelope.run);
   const result = apply(answer.run, envelope);
-  if (result === "gap") {
-    const place = `${envelope.run}:${answer.run.seq}:${answer.run.length}`;
-    if (place !== asked.place || Date.now() - asked.at > ASK_AGAIN_MS) {
-      watch();
-      asked = { place, at: Date.now() };
-    }
-  }
+  if (result === "gap") fillGap(answer.run);
   if (result !== "applied") return;
   changed(answer);
   if (envelope.channel === "done") setText(announcer, answer.run.status === "completed" ? gettext("The answer is ready.") : gettext("The run has ended."));

@@ -52,9 +52,10 @@ export function fold(run, envelope) {
 }
 
 /**
- * The answer so far, as the server has it. Older never replaces newer.
+ * The answer so far, as the server has it. Older never replaces newer. All events up to it were sent before it.
  * @param {Run} run
- * @param {{seq: number, status: string, answer?: {text: string, attempt: number}}} snapshot
+ * @param {{seq: number, answer?: {text: string, attempt: number}}} snapshot
+ * @returns {"applied" | "gap"}
  */
 export function applySnapshot(run, snapshot) {
   const { text = "", attempt = 0 } = snapshot.answer ?? {};
@@ -62,10 +63,7 @@ export function applySnapshot(run, snapshot) {
   if (attempt > run.attempt || (attempt === run.attempt && length > run.length)) {
     Object.assign(run, { text, length, attempt, streaming: text !== "" });
   }
-  if (snapshot.seq >= run.seq && !isEnded(run)) {
-    run.seq = snapshot.seq;
-    run.status = snapshot.status;
-  }
+  return snapshot.seq > run.seq ? "gap" : "applied";
 }
 
 /**
