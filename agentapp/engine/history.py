@@ -26,8 +26,8 @@ def pairing_problems(messages: Sequence[Message]) -> list[str]:
             continue
         if expected:
             problems.append(f"message {position}: calls {expected!r} have no result")
-        expected = [call.id for call in message.tool_calls]
-        if len(set(expected)) < len(expected):
+        expected = [call.id for call in message.tool_calls] if message.tool_calls else []
+        if len(expected) > 1 and len(set(expected)) < len(expected):
             problems.append(f"message {position}: call ids are not unique")
     if expected:
         problems.append(f"end: calls {expected!r} have no result")

@@ -10,7 +10,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from .messages import Chunk, Completion, Message
 from .models import ToolDefinitions
 from .openai_errors import error_of_response
 from .openai_stream import StreamReader
-from .openai_wire import WireStyle, dump_json, encode_message, read_reply
+from .openai_wire import WireStyle, dump_json, encode_messages, read_reply
 
 if TYPE_CHECKING:
     import httpx2
@@ -188,9 +188,7 @@ class OpenAIChatModel:
                 rest["stream_options"] = {"include_usage": True}
         if self._merge_roles:
             messages = merge_adjacent(messages)
-        parts = [b'{"messages":[']
-        parts.append(b",".join(encode_message(message, self._style) for message in messages))
-        parts.append(b"],")
+        parts = [b'{"messages":', encode_messages(messages, self._style), b","]
         if tools:
             if self._tools[0] is not tools:
                 self._tools = (tools, dump_json(list(tools)))
@@ -205,7 +203,7 @@ class OpenAIChatModel:
             self._include_usage = False
             return True
         if "reasoning_content" in message:
-            self._style = replace(self._style, echo_reasoning=not self._style.echo_reasoning)
+            self._style = self._style._replace(echo_reasoning=not self._style.echo_reasoning)
             return True
         if "response_format" in message and "response_format" not in self._refused:
             self._refused.add("response_format")
@@ -214,7 +212,7 @@ class OpenAIChatModel:
             self._merge_roles = True
             return True
         if _WANTS_SHORT_IDS.search(message) and not self._style.short_ids:
-            self._style = replace(self._style, short_ids=True)
+            self._style = self._style._replace(short_ids=True)
             return True
         if "max_completion_tokens" in message and "max_tokens" in self._extra:
             self._extra["max_completion_tokens"] = self._extra.pop("max_tokens")

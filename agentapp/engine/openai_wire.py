@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import string
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -22,19 +21,20 @@ _ALPHABET = string.ascii_letters + string.digits
 _CALL_KEYS = {"id", "type", "function", "index"}
 
 
-@dataclass(frozen=True, slots=True)
-class WireStyle:
+class WireStyle(NamedTuple):
     """What an endpoint wants differently."""
 
     echo_reasoning: bool = False
     short_ids: bool = False
 
 
-def encode_message(message: Message, style: WireStyle) -> bytes:
-    """The message as JSON; computed once for each message and style."""
-    encoded: bytes | None = message.cache.get(style)
-    if encoded is None:
-        encoded = message.cache[style] = dump_json(_wire(message, style))
+def encode_messages(messages: Sequence[Message], style: WireStyle) -> bytes:
+    """The messages as a JSON array; each is encoded once for each style."""
+    return b"[%b]" % b",".join([message.cache.get(style) or _encode(message, style) for message in messages])
+
+
+def _encode(message: Message, style: WireStyle) -> bytes:
+    encoded = message.cache[style] = dump_json(_wire(message, style))
     return encoded
 
 

@@ -139,6 +139,100 @@ async def test_no_compaction_parts_calls_from_results(sizes, budget, keep_recent
     assert estimate_tokens(kept) <= budget
 
 
+TEXTS = st.sampled_from(["", "short", "ä" * 900, "x" * 4_000])
+PIECES = st.lists(
+    st.one_of(
+        st.tuples(st.just("user"), TEXTS, st.booleans()),
+        st.tuples(st.just("interrupt"), TEXTS, st.just(True)),
+        st.tuples(st.just("turn"), st.lists(st.integers(0, 3_000), min_size=1, max_size=3), st.just(False)),
+        st.tuples(st.just("assistant"), TEXTS, st.just(False)),
+    ),
+    max_size=12,
+)
+
+
+def built(pieces):
+    messages = []
+    for number, (kind, value, pinned) in enumerate(pieces):
+        if kind == "turn":
+            messages += turn(number, *value)
+        elif kind == "assistant":
+            messages.append(Message.assistant(value))
+        else:
+            marker = "[USER INTERRUPT]: " if kind == "interrupt" else ""
+            messages.append(Message.user(f"{marker}{number} {value}", pinned=pinned))
+    return messages
+
+
+@given(PIECES, st.integers(60, 4_000), st.integers(0, 8), st.sampled_from([None, "short", "s" * 9_000, ""]))
+async def test_any_conversation_fits_or_cannot_be_made_smaller(pieces, budget, keep_recent, summary):  # E-55, E-58
+    question = Message.user("the question", pinned=True)
+    messages = [SYSTEM, *built(pieces), question]
+    before = list(messages)
+    model = None if summary is None else ScriptedChatModel([summary])
+    kept = await ContextGuard(budget, compact_model=model, keep_recent=keep_recent).check_and_compact(messages)
+    assert messages == before
+    validate_pairing(kept)
+    assert kept[0] == SYSTEM
+    pinned = [message for message in messages if message.pinned]
+    assert question in kept or any(message.pinned and message.text.startswith("the ques") for message in kept)
+    if estimate_tokens(pinned) <= budget // 2 and estimate_tokens([SYSTEM, *pinned]) <= budget:
+        assert [message for message in kept if message.pinned] == pinned
+    if estimate_tokens(messages) <= budget:
+        assert kept == messages
+    elif budget >= 300:
+        assert estimate_tokens(kept) <= budget
+
+
+@given(PIECES, st.integers(0, 8))
+def test_only_results_become_placeholders(pieces, keep):  # E-63
+    messages = [SYSTEM, *built(pieces)]
+    before = list(messages)
+    compacted = micro_compact(messages, keep)
+    assert messages == before
+    validate_pairing(compacted)
+    changed = [old for old, new in zip(messages, compacted, strict=True) if old != new]
+    assert all(message.role == "tool" for message in changed)
+    assert [new.tool_call_id for new in compacted] == [old.tool_call_id for old in messages]
+
+
+@given(PIECES)
+def test_history_cut_at_any_point_can_be_repaired(pieces):  # E-59, E-66, C-10
+    messages = built(pieces)
+    for start in range(len(messages) + 1):
+        for end in range(start, len(messages) + 1):
+            part = messages[start:end]
+            repaired = repair_history(part)
+            validate_pairing(repaired)
+            assert [m for m in repaired if m.role == "user"] == [m for m in part if m.role == "user"]
+
+
+@pytest.mark.parametrize("hint", ["react_iteration", "planner_input", "step_dependency", "general"])
+async def test_each_hint_has_a_shape_of_its_own(hint):  # E-61
+    prompts = {}
+    for name in (hint, "general"):
+        model = ScriptedChatModel(["s"])
+        await ContextGuard(900, compact_model=model).check_and_compact(conversation(), name)
+        prompts[name] = model.requests[0]["messages"][0].text
+    assert len(set(prompts.values())) == len(prompts)
+
+
+async def test_the_summary_of_a_run_is_a_work_card():  # E-62
+    model = ScriptedChatModel(["s"])
+    await ContextGuard(900, compact_model=model).check_and_compact(conversation(), "react_iteration")
+    asked = model.requests[0]["messages"][0].text
+    for heading in ("Goal", "Facts and figures", "Files", "Errors", "What the user said", "Open tasks", "Next step"):
+        assert heading in asked
+
+
+async def test_reasoning_survives_compaction_with_its_calls():  # E-91
+    calls = [ToolCall("c", "echo", {})]
+    recent = [Message("assistant", "", tool_calls=calls, reasoning="because"), Message.tool("c", "ok")]
+    kept = await ContextGuard(900).check_and_compact([*conversation(), *recent])
+    assert kept[-2:] == recent
+    assert micro_compact(kept, 0)[-2].reasoning == "because"
+
+
 def test_only_the_newest_results_stay_whole():  # E-63
     messages = [SYSTEM, *turn(1, 500, 500), *turn(2, 500), Message.user("Observation: " + "o" * 500)]
     kept = micro_compact(messages, keep=2)

@@ -5,16 +5,11 @@ import pytest
 from agentapp.engine import (
     BadModelRequest,
     MemoryJournal,
-    ReActAgent,
     ScriptedChatModel,
     StructuredOutputError,
     ToolCall,
-    ToolRegistry,
-    select_tools,
     structured_llm_call,
 )
-
-from .conftest import call_text, final_text
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 FULL, TEXT_AND_JSON, TEXT = {"tool_call": True, "json_mode": True}, {"json_mode": True}, {}
@@ -83,60 +78,23 @@ async def test_a_model_without_forced_choice_skips_the_native_level():  # E-47
     assert result.level_used == "json_mode"
 
 
-# Tool selection
+async def test_a_regex_that_fails_is_a_failed_attempt():  # E-45
+    result, _ = await ask(["n=1", '{"n": 2}'], TEXT, regex_fallback=lambda text: 1 / 0)
+    assert (result.value, result.llm_calls) == ({"n": 2}, 2)
 
 
-def many(counting, count):
-    return [counting(f"tool_{n}").tool for n in range(count)]
+async def test_the_last_reply_is_named_when_nothing_helped():  # E-46
+    with pytest.raises(StructuredOutputError) as caught:
+        await ask(["x", "y" * 500], TEXT)
+    assert "y" * 200 in str(caught.value)
+    assert "y" * 201 not in str(caught.value)
 
 
-async def test_few_tools_need_no_selection(counting):  # E-48
-    model = ScriptedChatModel([])
-    registry = ToolRegistry(many(counting, 12))
-    assert await select_tools(model, "q", registry) is registry
-
-
-async def test_the_first_six_known_names_are_chosen(counting):  # E-50
-    names = ["tool_3", "nonsense", *(f"tool_{n}" for n in range(4, 12))]
-    model = ScriptedChatModel([ToolCall("1", "choose_tools", {"tools": names})])
-    chosen = await select_tools(model, "q", ToolRegistry(many(counting, 13)))
-    assert chosen.names == ["tool_3", "tool_4", "tool_5", "tool_6", "tool_7"]
-    catalog = model.requests[0]["messages"][1].text
-    assert "tool_12: The tool tool_12." in catalog
-
-
-@pytest.mark.parametrize("reply", [[], ["nonsense"], "tool_1", None])
-async def test_a_useless_choice_means_all_tools(counting, reply):  # E-50
-    replies = ["no json"] * 5 if reply is None else [ToolCall("1", "choose_tools", {"tools": reply})] + ["x"] * 4
-    registry = ToolRegistry(many(counting, 13))
-    assert await select_tools(ScriptedChatModel(replies), "q", registry) is registry
-
-
-async def test_a_failing_model_means_all_tools(counting):  # E-50
-    registry = ToolRegistry(many(counting, 13))
-    assert await select_tools(ScriptedChatModel([BadModelRequest("no")] * 5), "q", registry) is registry
-
-
-@pytest.mark.parametrize("json_mode", [True, False])
-async def test_left_out_tools_can_be_loaded_and_replayed(counting, json_mode):  # E-48, E-52, E-53
-    chosen = {"tools": ["tool_1"]}
-    wanted = {"names": ["tool_7", "tool_1", "secret"]}
-    if json_mode:
-        script = ['{"tools": ["tool_1"]}', call_text("request_tools", **wanted), call_text("tool_7"), final_text("ok")]
-    else:
-        script = [
-            ToolCall("1", "choose_tools", chosen),
-            ToolCall("2", "request_tools", wanted),
-            ToolCall("3", "tool_7", {}),
-            "ok",
-        ]
-    tools, seen, journal = many(counting, 13), [], MemoryJournal()
-    model = ScriptedChatModel(script, abilities={"json_mode": True, "tool_call": not json_mode})
-    agent = ReActAgent(model, tools, emit=seen.append, journal=journal)
-    result = await agent.run("q")
-    assert [step.error for step in result.tool_steps] == [None, None]
-    assert result.steps[0].observation == "loaded: tool_7; already loaded: tool_1; not found: secret"
-    assert seen[0].data == {"phase": "selecting_tools", "total_tools": 13}
-    assert "select/llm/0" in journal.records
-    assert result.usage.calls == 4
-    assert await agent.run("q") == result
+@pytest.mark.parametrize("failures", [1, 2])
+async def test_levels_that_failed_are_not_tried_again_on_a_replay(failures):
+    """A model error leaves no record; that a later call has one tells enough."""
+    journal = MemoryJournal()
+    first, _ = await ask([*[BadModelRequest("no")] * failures, '{"n": 1}'], journal=journal, scope="plan")
+    again, model = await ask([], journal=journal, scope="plan")
+    assert (again, model.requests) == (first, [])
+    assert list(journal.records) == [f"plan/llm/{failures}"]
