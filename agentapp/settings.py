@@ -49,7 +49,9 @@ class Environment(BaseSettings):
     queued_age_seconds: float = 10.0
     run_deadline_days: float = 30.0
     approval_days: float = 7.0
+    shutdown_grace_seconds: float = 20.0
     max_message_chars: int = 100_000
+    crash_at: str = Field(default="", description="For tests: where a process kills itself (conversations.crash_points)")
 
 
 def read_environment() -> Environment:
@@ -266,7 +268,9 @@ SWEEP_SECONDS = env.sweep_seconds
 QUEUED_AGE_SECONDS = env.queued_age_seconds
 RUN_DEADLINE_DAYS = env.run_deadline_days
 APPROVAL_DAYS = env.approval_days
+SHUTDOWN_GRACE_SECONDS = env.shutdown_grace_seconds
 MAX_MESSAGE_CHARS = env.max_message_chars
+CRASH_AT = env.crash_at
 
 # Models that the environment names become locked entries (tools_admin.services.sync_environment).
 OPENAI_BASE_URL = env.openai_base_url or ("https://api.openai.com/v1" if env.openai_api_key else "")

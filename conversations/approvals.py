@@ -17,6 +17,7 @@ from accounts.models import User
 from agentapp.engine import Allow, Deny, RunSuspended, Tool
 from conversations import live
 from conversations.cleaning import clean
+from conversations.crash_points import reach
 from conversations.errors import AlreadyDecided, ApprovalExpired, InvalidArguments, NotFound
 from conversations.events import KeyedEvent
 from conversations.journal import digest
@@ -122,6 +123,7 @@ def _settle(run: Run, approval: Approval, state: Approval.State) -> None:
     approval.save()
     add_events(run, [KeyedEvent(f"approval/{approval.key}/decided", "approval", approval_data(approval))])
     after_commit(live.tell_user, run.user_id, "approval", {"run": str(run.id), **approval_data(approval)})
+    after_commit(reach, "K11")
     if run.status == Run.Status.WAITING and run.reason == "approval":
         put_back(run)
 

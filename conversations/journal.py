@@ -15,9 +15,10 @@ import orjson
 
 from agentapp.engine import CallKind, EffectClass, Event, ModelError, UnknownOutcome
 from agentapp.engine.journal import Effect, Finished, check_same_call
+from conversations import crash_points
+from conversations.appender import RunLog
 from conversations.cleaning import clean
 from conversations.events import KeyedEvent
-from conversations.live import RunLog
 from conversations.models import Call, Run
 from conversations.writer import Record, Writer
 
@@ -85,17 +86,20 @@ class DatabaseJournal:
         )
         if effect_class is EffectClass.ONCE:
             await intent  # at most once: nothing happens before the intent is on record
+        crash_points.before(kind)
         try:
             result = clean(await effect())
         except ModelError as error:
             await self._record_failure(key, call, error)
             raise
+        crash_points.done(kind)
         events = [self._stamped(event) for event in finished(result)] if finished else []
         await self._submit(
             [KeyedEvent.of(f"{key}#{len(call.started) + n}", event) for n, event in enumerate(events)],
             [self._row(key, call, Call.State.SUCCEEDED, result=result)],
         )
         del self.open[key]
+        crash_points.recorded(kind, len(self.open))
         return result  # type: ignore[no-any-return]
 
     def note(self, key: str, event: Event) -> None:

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from agentapp.engine import Event
 from conversations import live
+from conversations.crash_points import reach
 from conversations.events import KeyedEvent
 from conversations.models import Approval, Call, Conversation, Interrupt, Message, Run, RunEvent
 
@@ -34,6 +35,7 @@ def start_run(message: Message, *, mode: str = "", copy_from: Run | None = None)
     )
     if copy_from:
         _copy_finished(copy_from, run)
+    after_commit(reach, "K1")
     after_commit(enqueue, run.id)
     after_commit(tell_run, run)
     return run

@@ -4,7 +4,6 @@ import logging
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
-import redis.asyncio
 from django.db import OperationalError, transaction
 
 from agentapp.database import in_thread
@@ -22,12 +21,13 @@ from agentapp.engine import (
     Tool,
     UnknownOutcome,
 )
+from conversations.appender import Appender, RunLog
 from conversations.approvals import approval_data, permit
 from conversations.claims import MAX_CRASHES, Claim
+from conversations.crash_points import reach
 from conversations.errors import LeaseLost
 from conversations.journal import DatabaseJournal
 from conversations.lifecycle import end_run, held, put_back, suspend
-from conversations.live import RunLog
 from conversations.models import Call, Run
 from conversations.preparation import Prepared, prepare, total_usage, waiting_interrupts
 from conversations.reconciliation import unknown_call
@@ -62,15 +62,17 @@ class Answer:
         elif event.data["status"] == "delta":
             self._log.delta(event.data["content"], len(self.text), self._journal.attempt)
             self.text += event.data["content"]
+            if len(self.text) > PIECE_CHARS:
+                reach("K10")
 
 
 class RunExecution:
     """One claim of one run in this worker."""
 
-    def __init__(self, claimed: Claim, writer: Writer, client: redis.asyncio.Redis, models: ModelClients) -> None:
+    def __init__(self, claimed: Claim, writer: Writer, appender: Appender, models: ModelClients) -> None:
         self.claimed = claimed
         self._writer, self._models = writer, models
-        self._log = RunLog(client, claimed.run, claimed.epoch)
+        self._log = appender.open(claimed.run, claimed.epoch)
         self._journal: DatabaseJournal | None = None
         self._answer: Answer | None = None
         self._interrupts = InterruptQueue()
@@ -134,6 +136,7 @@ class RunExecution:
         await self.read_interrupts()
         result = await agent.run(prepared.query, history=prepared.history, interrupts=self._interrupts)
         text = await self._deliver(agent, prepared.query, result, journal, answer)
+        reach("K12")
         await self._end(Run.Status.COMPLETED, result.stop_reason, answer=text, iterations=result.iterations)
 
     def _agent(self, prepared: Prepared, journal: DatabaseJournal, answer: Answer) -> ReActAgent:

@@ -15,14 +15,14 @@ from django.db import Error as DatabaseError
 
 from agentapp.database import in_thread
 from conversations import claims, live
+from conversations.appender import Appender
+from conversations.crash_points import reach
 from conversations.priming import prime_demo_model
 from conversations.runner import RunExecution
 from conversations.writer import Writer
 from tools_admin.clients import ModelClients
 
 log = logging.getLogger(__name__)
-
-GRACE_SECONDS = 20.0
 
 
 class Worker:
@@ -33,6 +33,7 @@ class Worker:
         self.loop = asyncio.new_event_loop()
         self._writer = Writer()
         self._redis = live.async_client()
+        self._appender = Appender(live.async_client())
         self._models = ModelClients()
         self._runs: dict[UUID, tuple[RunExecution, asyncio.Task[None]]] = {}
         self._reasons: dict[UUID, str] = {}
@@ -51,7 +52,9 @@ class Worker:
     def drain(self) -> None:
         """Takes no new runs; what is still going on after the grace time goes back into the queue."""
         self._draining = True
-        self.loop.call_soon_threadsafe(self.loop.call_later, GRACE_SECONDS, self._stop_all, "shutdown")
+        self.loop.call_soon_threadsafe(
+            self.loop.call_later, settings.SHUTDOWN_GRACE_SECONDS, self._stop_all, "shutdown"
+        )
 
     def _live(self) -> None:
         asyncio.set_event_loop(self.loop)
@@ -70,7 +73,8 @@ class Worker:
         claimed = await in_thread(claims.claim, run_id, self.name)
         if claimed is None:
             return
-        execution = RunExecution(claimed, self._writer, self._redis, self._models)
+        reach("K2")
+        execution = RunExecution(claimed, self._writer, self._appender, self._models)
         task = asyncio.create_task(execution.execute(), name=f"run {run_id}")
         self._runs[run_id] = (execution, task)
         try:

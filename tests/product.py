@@ -59,6 +59,10 @@ class Product:
             "QUEUED_AGE_SECONDS": "1",
         }
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.commands = {
+            "web": [*WEB, "-p", str(self.port), "agentapp.asgi:application"],
+            "worker": [*WORKER, "--without-gossip", "--without-mingle"],
+        }
 
     def start(self) -> None:
         self.manage("migrate", "--verbosity", "0")
@@ -67,11 +71,7 @@ class Product:
 
     def restore(self) -> None:
         """Starts what is not running, and makes the model answer at once again."""
-        commands = {
-            "web": [*WEB, "-p", str(self.port), "agentapp.asgi:application"],
-            "worker": [*WORKER, "--without-gossip", "--without-mingle"],
-        }
-        for name, command in commands.items():
+        for name, command in self.commands.items():
             if name not in self.processes or self.processes[name].poll() is not None:
                 self.spawn(name, command)
         self.model.token_delay, self.model.brain = 0.0, think
@@ -85,11 +85,12 @@ class Product:
         except (urllib.error.URLError, OSError):
             return False
 
-    def spawn(self, name: str, arguments: list[str]) -> "subprocess.Popen[bytes]":
+    def spawn(self, name: str, arguments: list[str], **environment: str) -> "subprocess.Popen[bytes]":
+        """Starts a process; `environment` is for it alone."""
         log = (self.folder / f"{name}.log").open("ab")
         with log:
             self.processes[name] = subprocess.Popen(
-                [sys.executable, *arguments], cwd=ROOT, env=self.environment, stdout=log, stderr=log
+                [sys.executable, *arguments], cwd=ROOT, env=self.environment | environment, stdout=log, stderr=log
             )
         return self.processes[name]
 

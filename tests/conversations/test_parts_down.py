@@ -1,55 +1,17 @@
 """Broker or database away: words on the page, nothing lost, and what was sent runs when the part is back."""
 
-import shutil
-import subprocess
-import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from agentapp.embedded import postgres, valkey
-from agentapp.embedded.environment import Environment, ensure
-from agentapp.embedded.process import Part, spawn, stop, wait_until
 from tests.conversations.test_main_job import call
 from tests.conversations.test_socket import page, send
 from tests.fake_model import FakeModel
-from tests.product import Product, eventually
-
-
-class Installation(Product):
-    """A product with PostgreSQL and Valkey of its own, which a test may stop and start again."""
-
-    def __init__(self, folder: Path, model: FakeModel) -> None:
-        self.own = ensure(folder, environ={"DEMO_MODEL": "none"}, database_root=Path(tempfile.gettempdir()))
-        self.parts: dict[str, tuple[Part, Callable[[Environment], bool]]] = {
-            "postgres": (postgres.prepare(self.own), postgres.ready),
-            "valkey": (valkey.prepare(self.own), valkey.ready),
-        }
-        self.running: dict[str, subprocess.Popen[bytes]] = {}
-        self.part_log = (folder / "parts.log").open("ab")
-        self.up("postgres")
-        self.up("valkey")
-        super().__init__({**self.own.values, "VAR_DIR": str(folder), "DEMO_MODEL": "none"}, folder, model)
-
-    def up(self, name: str) -> None:
-        part, ready = self.parts[name]
-        self.running[name] = spawn(part, self.part_log)
-        assert wait_until(lambda: ready(self.own), self.running[name], 40), f"{name} did not start"
-
-    def down(self, name: str) -> None:
-        stop(self.parts[name][0], self.running.pop(name))
-
-    def close(self) -> None:
-        self.stop()
-        for name in list(self.running):
-            self.down(name)
-        self.part_log.close()
-        for folder in (self.own.sockets, self.own.postgres_home):
-            if folder is not None:
-                shutil.rmtree(folder, ignore_errors=True)
+from tests.installation import Installation
+from tests.product import eventually
 
 
 @pytest.fixture(scope="module")
