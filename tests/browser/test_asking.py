@@ -40,6 +40,7 @@ def test_steps_show_what_went_in_and_out(visit: OpenPage, ada: Person) -> None:
     expect(step).to_contain_text("123 * 45 = 5535")
     page.get_by_role("link", name="Every call of this run").click()
     expect(page.locator(".call strong", has_text="calculator")).to_be_visible()
+    expect(page.locator(".answer p")).to_contain_text("5535")
 
 
 def test_a_starter_asks_its_question(visit: OpenPage, ada: Person) -> None:
