@@ -157,3 +157,48 @@ async def test_examples_are_never_compacted(add):
     first, second = (request["messages"] for request in model.requests)
     assert [message.text for message in second[1:31]] == [message.text for message in example] * 10
     assert second[: len(first)] == first
+
+
+REACT = "Thought: I look.\nAction: echo\nAction Input: {}\nObservation: invented\nFinal Answer: made up"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        REACT,
+        '<tool_call>{"name": "echo", "arguments": {}}</tool_call>',
+        "[echo()]",
+        '{"name": "echo", "arguments": {}}',
+        '{"type": "tool_call", "tool_name": "echo", "tool_args": "{}"}',
+    ],
+)
+async def test_calls_in_another_form_are_calls_here_too(counting, reply):  # E-24, E-96
+    echo = counting()
+    result, model = await run([reply, final_text("ok")], [echo.tool])
+    assert (result.answer, echo.bodies, len(model.requests)) == ("ok", 1, 2)
+
+
+async def test_the_answer_of_a_react_prompt_is_an_answer():
+    result, _ = await run(["Thought: Known.\nFinal Answer: 42"])
+    assert (result.answer, result.steps[0].reasoning, result.iterations) == ("42", "Known.", 1)
+
+
+@pytest.mark.parametrize("said", ['"half past two"', "[1]", "7"])
+async def test_arguments_that_are_no_object_do_not_run(counting, said):  # E-32
+    echo = counting()
+    reply = f'{{"type": "tool_call", "tool_name": "echo", "tool_args": {said}}}'
+    result, _ = await run([reply, final_text("ok")], [echo.tool])
+    assert echo.bodies == 0
+    assert "not valid" in result.steps[0].error
+
+
+async def test_markup_that_cannot_be_read_is_never_the_answer(counting):  # E-96
+    result, model = await run(["<tool_call>{broken", "<tool_call>{broken"], [counting().tool])
+    assert result.stop_reason == "no_answer"
+    assert "tool_call>" not in result.answer
+    assert len(model.requests) == 2
+
+
+async def test_an_object_that_is_no_reply_is_asked_for_again():  # E-20
+    result, _ = await run(['{"note": 1}', final_text("ok")])
+    assert (result.answer, result.iterations) == ("ok", 2)

@@ -61,7 +61,8 @@ async def test_after_the_last_iteration_the_answer_is_still_written(counting):  
     agent = ReActAgent(model, [counting().tool], max_iterations=1, emit=seen.append)
     result = await agent.run("q")
     assert "".join([piece async for piece in agent.stream_answer("q", result)]) == "All that I found."
-    assert [e.data["status"] for e in seen if e.channel == "answer"][:: len(seen)] == ["start"]
+    statuses = [event.data["status"] for event in seen if event.channel == "answer"]
+    assert (statuses[0], statuses[-1]) == ("start", "done")
     assert "not completed" in model.requests[1]["messages"][-1].text
 
 
@@ -101,3 +102,24 @@ async def test_one_model_serves_the_loop_and_the_answer(counting):  # E-2
     assert len(main.requests) == 8
     assert cheap.requests
     assert all("Transcript" in request["messages"][-1].text for request in cheap.requests)
+
+
+@pytest.mark.parametrize("last", ["", ModelUnavailable("busy")])
+async def test_a_last_answer_that_says_nothing_is_replaced(counting, last):  # E-10
+    first = spending([ToolCall("1", "echo", {})], input_tokens=50, output_tokens=50)
+    model = ScriptedChatModel([first, last])
+    agent = ReActAgent(
+        model, [counting().tool], limits=Limits(tokens=100), retry=RetryPolicy(retries=0), journal=MemoryJournal()
+    )
+    result = await agent.run("q")
+    assert (result.stop_reason, "echo: succeeded" in result.answer) == ("limit:tokens", True)
+    assert await agent.run("q") == result
+    assert len(model.requests) == 2
+
+
+async def test_a_context_without_room_for_the_question_ends_the_run(counting):  # E-55, E-65
+    model = ScriptedChatModel([ToolCall("1", "echo", {})], context_size=8_000, max_output_tokens=4_000)
+    agent = ReActAgent(model, [counting().tool], instructions="i" * 17_000, journal=MemoryJournal())
+    result = await agent.run("q")
+    assert (result.stop_reason, model.requests) == ("context_irreducible", [])
+    assert await agent.run("q") == result

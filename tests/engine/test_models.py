@@ -8,6 +8,7 @@ from agentapp.engine import (
     Message,
     ModelRegistry,
     PairingError,
+    PlanError,
     ReActAgent,
     ScriptedChatModel,
     ScriptExhausted,
@@ -85,6 +86,16 @@ async def test_a_streamed_script_yields_several_chunks_and_the_whole_message():
     assert len(chunks) > 3
     assert "".join(chunk.content for chunk in chunks) == "Hello there"
     assert (chunks[-1].message, chunks[-1].usage) == (reply.message, reply.usage)
+
+
+def test_a_rejected_plan_names_its_fault_and_steps():
+    error = PlanError("cycle", ["a", "b"], "a waits for b and b for a")
+    assert (error.code, error.step_ids, error.message, str(error)) == (
+        "cycle",
+        ("a", "b"),
+        *["a waits for b and b for a"] * 2,
+    )
+    assert str(PlanError("empty")) == "empty"
 
 
 async def test_events_may_go_to_a_coroutine():
