@@ -17,7 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
-from tests.fake_model import FakeModel, think
+from tests.fake_model import Brain, FakeModel, think
 
 ROOT = Path(__file__).resolve().parent.parent
 WEB = ["-m", "daphne", "-b", "127.0.0.1", "--websocket_timeout", "-1", "--no-server-name"]
@@ -59,6 +59,7 @@ class Product:
             "QUEUED_AGE_SECONDS": "1",
         }
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.brain: Brain = think  # how the model answers after `restore`
         self.commands = {
             "web": [*WEB, "-p", str(self.port), "agentapp.asgi:application"],
             "worker": [*WORKER, "--without-gossip", "--without-mingle"],
@@ -74,7 +75,7 @@ class Product:
         for name, command in self.commands.items():
             if name not in self.processes or self.processes[name].poll() is not None:
                 self.spawn(name, command)
-        self.model.token_delay, self.model.brain = 0.0, think
+        self.model.token_delay, self.model.brain = 0.0, self.brain
         self.model.start()
         eventually(self.is_ready, f"the product is ready; logs are in {self.folder}", 40)
 
