@@ -61,6 +61,11 @@ def test_a_stream_ends_as_the_whole_text_would_look(page: Page) -> None:
         assert page.evaluate(RENDER, growing) == page.evaluate(RENDER, [sample]), sample
 
 
+def test_each_block_is_one_element(page: Page) -> None:
+    html = page.evaluate(RENDER, ["# Title\n\nText & <b>tags</b>.\n\n- one\n- two"])
+    assert html == ("<h1>Title</h1><p>Text &amp; &lt;b&gt;tags&lt;/b&gt;.</p><ul>\n<li>one</li>\n<li>two</li>\n</ul>")
+
+
 def test_hostile_text_becomes_harmless(page: Page) -> None:
     inspect = """async (text) => {
         const { renderInto } = await import("#chat/render.js");

@@ -70,7 +70,7 @@ const sources = new WeakMap();
  * @param {string} html
  */
 function build(html) {
-  const fragment = /** @type {DocumentFragment} */ (/** @type {unknown} */ (DOMPurify.sanitize(html, SANITISER)));
+  const fragment = /** @type {DocumentFragment} */ (/** @type {unknown} */ (DOMPurify.sanitize(html.trim(), SANITISER)));
   for (const link of fragment.querySelectorAll("a[href]")) {
     link.setAttribute("target", "_blank");
     link.setAttribute("rel", "noopener noreferrer nofollow");
