@@ -84,7 +84,7 @@ def read_leaked_calls(text: str, definitions: Iterable[Mapping[str, Any]]) -> tu
         return text[:start], _python_block(python["body"], schemas)
     calls, end = _read_calls(text, start, schemas)
     if not calls:
-        return "", []
+        return text[:start], []
     return None if text[end:].strip() else (text[:start], calls)
 
 
@@ -191,17 +191,22 @@ class MarkupHold:
             self._held = begin.startswith("{") or _PYTHON_CALL.match(begin) is not None
             if self._held or not begin or _PYTHON_CALL_BEGUN.fullmatch(begin):
                 return 0
-        before = "".join(self._pieces)
-        text = before + self._pending
-        found = [
-            at for at in (markup_position(text, len(before)), text.find('{"name"', len(before))) if at not in (None, -1)
-        ]
-        if found:
+        if (position := self._markup_in_pending()) is not None:
             self._held = True
-            return min(found) - len(before)
+            return position
         opening = max(map(self._pending.rfind, "<[{"))
         if opening < 0:
             return len(self._pending)
         last = self._pending[opening:]
         begun = any(marker.startswith(last) for marker in (*_MARKER_TEXTS, '{"name"'))
         return opening if begun else len(self._pending)
+
+    def _markup_in_pending(self) -> int | None:
+        row = self._pending.find('{"name"')
+        if row < 0 and not _MARKER.search(self._pending):
+            return None
+        before = "".join(self._pieces)  # what is quoted, and so no markup, shows only in the whole text
+        position = markup_position(before + self._pending, len(before))
+        if position is None:
+            return None if row < 0 else row
+        return min(position - len(before), row) if row >= 0 else position - len(before)

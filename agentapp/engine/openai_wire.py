@@ -191,7 +191,8 @@ class ReplyBuilder:
             raise ContentFiltered(content or "the provider's content filter stopped the reply")
         calls = [_finished_call(call) for call in self._calls]
         if not calls and (leaked := read_leaked_calls(content, tools)) is not None:
-            content = leaked[0]
+            # A call that cannot be read is asked for again: what was said around it is no answer.
+            content = leaked[0] if leaked[1] or not tools else ""
             calls = [ToolCall("", name, arguments) for name, arguments in leaked[1] if tools]
         message = Message("assistant", content, tool_calls=calls, reasoning=reasoning)
         reason = self.finish_reason or ("tool_calls" if calls else "stop")

@@ -187,6 +187,7 @@ class ReActAgent:
                 continue
             if completion.message.text.strip():
                 return completion
+            writer.abandon()
             break
         for start in range(0, len(fallback), PIECE_CHARS):
             await writer.write(fallback[start : start + PIECE_CHARS])

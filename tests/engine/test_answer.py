@@ -113,6 +113,19 @@ async def test_a_stream_that_breaks_begins_a_new_attempt(times, text):  # E-77
     assert answers(seen)[-1] == {"status": "done", "attempt": 2 if times == 1 else 3}
 
 
+async def test_a_reply_that_turns_out_to_be_nothing_is_cleared():  # E-77
+    class Retracting(ScriptedChatModel):
+        async def stream_chat(self, messages, **options):
+            yield Chunk(content="One moment.")
+            yield Chunk(finish_reason="stop", usage=Usage(calls=1), message=Message.assistant(""))
+
+    seen = []
+    agent = ReActAgent(Retracting(["The draft."]), emit=seen.append)
+    result = await agent.run("q")
+    await delivered(agent, result)
+    assert text_of(seen) == result.delivered == "The draft."
+
+
 async def test_closing_the_answer_stops_the_model():
     closed = asyncio.Event()
 
