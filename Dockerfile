@@ -30,4 +30,4 @@ ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 VAR_DIR=/data
 WORKDIR /app
 USER 10001
 EXPOSE 8000
-CMD ["daphne", "--bind", "0.0.0.0", "--port", "8000", "--websocket_timeout", "-1", "-v", "0", "agentapp.asgi:application"]
+CMD ["python", "-m", "agentapp.web", "--bind", "0.0.0.0", "--port", "8000"]

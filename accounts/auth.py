@@ -8,7 +8,8 @@ from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 
 from accounts.models import User
-from accounts.services import user_for_authorization
+from accounts.services import key_for_authorization, user_for_authorization
+from accounts.sign_ins import SignIn
 from agentapp.database import in_thread
 
 
@@ -46,6 +47,15 @@ class AsyncApiAuth(ApiAuth):
 
     async def __call__(self, request: HttpRequest) -> User | None:  # type: ignore[override]
         return await in_thread(super().__call__, request)
+
+
+def sign_in_of(request: HttpRequest) -> SignIn:
+    """By what the caller came in, for a response that lasts."""
+    header = request.headers.get("Authorization")
+    if header is None:
+        return SignIn(caller(request).pk, session=request.session.session_key or "")
+    key = key_for_authorization(header)
+    return SignIn(caller(request).pk, key=key.pk if key else 0)
 
 
 def caller(request: HttpRequest) -> User:

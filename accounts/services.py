@@ -93,8 +93,8 @@ def revoke_api_key(key: ApiKey) -> None:
     ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now())
 
 
-def user_for_key(bearer: str) -> User | None:
-    """Who a bearer key belongs to, now: None when it is unknown, revoked, expired or its user disabled."""
+def usable_key(bearer: str) -> ApiKey | None:
+    """The bearer's key with its user, now: None when it is unknown, revoked, expired or its user disabled."""
     if not bearer.startswith(KEY_PREFIX):
         return None
     key = ApiKey.objects.usable().select_related("user").filter(digest=_digest(bearer)).first()
@@ -104,10 +104,20 @@ def user_for_key(bearer: str) -> User | None:
     stale = Q(last_used_at=None) | Q(last_used_at__lt=now - LAST_USED_PRECISION)
     if key.last_used_at is None or key.last_used_at < now - LAST_USED_PRECISION:
         ApiKey.objects.filter(stale, pk=key.pk).update(last_used_at=now)
-    return key.user
+    return key
+
+
+def user_for_key(bearer: str) -> User | None:
+    key = usable_key(bearer)
+    return key.user if key else None
+
+
+def key_for_authorization(header: str) -> ApiKey | None:
+    """The same for the value of an `Authorization` header, of a request or of a socket's handshake."""
+    scheme, _, bearer = header.strip().partition(" ")
+    return usable_key(bearer.strip()) if scheme.lower() == "bearer" else None
 
 
 def user_for_authorization(header: str) -> User | None:
-    """The same for the value of an `Authorization` header, of a request or of a socket's handshake."""
-    scheme, _, bearer = header.strip().partition(" ")
-    return user_for_key(bearer.strip()) if scheme.lower() == "bearer" else None
+    key = key_for_authorization(header)
+    return key.user if key else None

@@ -1,15 +1,17 @@
 """REST: endpoints take, services do, schemas give."""
 
+from typing import Annotated
 from uuid import UUID
 
 from django.http import Http404, HttpRequest
+from django.http.response import HttpResponseBase
 from ninja import Router
+from pydantic import Field
 
-from accounts.auth import AsyncApiAuth, caller
+from accounts.auth import AsyncApiAuth, caller, sign_in_of
 from agentapp.database import in_thread
-from conversations import approvals, reconciliation, services
+from conversations import approvals, reconciliation, services, sse
 from conversations.health import worker_seen
-from conversations.hub import wait_for_end
 from conversations.models import Approval, Call, Conversation, Message, Run, RunEvent
 from conversations.schemas import (
     ApprovalOut,
@@ -25,6 +27,7 @@ from conversations.schemas import (
     RunOut,
     StatusOut,
 )
+from conversations.watch import wait_for_end
 from tools_admin.services import model_status
 
 router = Router()
@@ -53,9 +56,16 @@ def get_calls(request: HttpRequest, run_id: UUID) -> list[Call]:
     return list(_inspectable(request, run_id).calls.all())
 
 
-@router.get("/runs/{uuid:run_id}/events", response=list[EventOut], summary="The durable events of a run")
-def get_events(request: HttpRequest, run_id: UUID, after: int = 0) -> list[RunEvent]:
-    return list(_inspectable(request, run_id).events.filter(seq__gt=after))
+@router.get("/runs/{uuid:run_id}/events", response=list[EventOut], auth=AsyncApiAuth(), summary="The events of a run")
+async def get_events(
+    request: HttpRequest, run_id: UUID, after: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+) -> list[RunEvent] | HttpResponseBase:
+    """The durable ones as JSON; with `Accept: text/event-stream` also what comes, until the run has ended."""
+    run = await in_thread(_inspectable, request, run_id)
+    if not sse.wants_stream(request):
+        return await in_thread(lambda: list(run.events.filter(seq__gt=after)))
+    sign_in = await in_thread(sign_in_of, request)
+    return sse.stream_run(run, sse.position(request, after), sign_in)
 
 
 @router.post("/runs/{uuid:run_id}/cancel", response=RunOut, summary="Stop a run")

@@ -1,9 +1,8 @@
 """The page's socket: `/ws/` as `docs/protocol.md` describes it. Close codes are known here and nowhere else."""
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 from uuid import UUID
 
@@ -13,19 +12,20 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from accounts.models import User
-from accounts.services import user_for_authorization
+from accounts.services import key_for_authorization
+from accounts.sign_ins import SignIn
 from agentapp.database import in_thread
 from conversations import approvals, reconciliation, services
 from conversations.errors import ConversationError
 from conversations.hub import Entry, process_hub
 from conversations.live import user_key
+from conversations.outbox import Outbox
+from conversations.visitors import process_visitors
 from conversations.watch import Watch
 
 log = logging.getLogger(__name__)
 
 NOT_SIGNED_IN, TOO_SLOW = 4401, 4408
-QUEUE_LENGTH = 5_000
-CHECK_USER_SECONDS = 10.0
 
 
 class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
@@ -34,25 +34,47 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     user: User
 
     async def connect(self) -> None:
-        self._outbox: asyncio.Queue[bytes] = asyncio.Queue(QUEUE_LENGTH)
+        self._outbox = Outbox(self._fall_behind)
         self._watches: dict[UUID, Watch] = {}
-        self._tasks: list[asyncio.Task[None]] = []
-        user = await in_thread(_user, self.scope) if _same_origin(self.scope) else None
+        self._tasks: set[asyncio.Task[None]] = set()
+        came_in = await in_thread(_sign_in, self.scope) if _same_origin(self.scope) else None
         await self.accept()
-        if user is None:
+        if came_in is None:
             await self.close(code=NOT_SIGNED_IN)
             return
-        self.user = user
-        await process_hub().join(user_key(user.pk), self._deliver, from_start=False)
-        self._tasks = [asyncio.create_task(job) for job in (self._send_for_ever(), self._check_user_for_ever())]
+        self.user, self._sign_in = came_in
+        process_visitors().add(self._sign_in, self._sign_out)
+        await process_hub().join(user_key(self.user.pk), self._deliver, from_start=False)
+        self._keep(self._send_for_ever())
 
     async def disconnect(self, code: int) -> None:
+        self._leave()
         for task in self._tasks:
             task.cancel()
+
+    def _leave(self) -> None:
+        """Nothing comes in any more."""
+        self._outbox.close()
         for watch in self._watches.values():
             watch.end()
         if hasattr(self, "user"):
+            process_visitors().discard(self._sign_in, self._sign_out)
             process_hub().leave(user_key(self.user.pk), self._deliver)
+
+    def _fall_behind(self) -> None:
+        self._shut(TOO_SLOW)
+
+    def _sign_out(self) -> None:
+        self._shut(NOT_SIGNED_IN)
+
+    def _shut(self, code: int) -> None:
+        self._leave()
+        self._keep(self.close(code=code))  # from a task of its own: the sender may be waiting for this very client
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         action: Any = None
@@ -134,18 +156,30 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def _watch(self, conversation: UUID, after: dict[UUID, int]) -> None:
         if old := self._watches.pop(conversation, None):
             old.end()
-        watch = Watch(self.user, conversation, after, self._enqueue)
-        await watch.begin()
-        self._watches[conversation] = watch
+        self._watches[conversation] = watch = Watch(self.user, conversation, after, self._outbox)
+        try:
+            await watch.begin()
+        except BaseException:
+            watch.end()
+            del self._watches[conversation]
+            raise
 
     def _deliver(self, entry: Entry) -> None:
         """An envelope of the user's own stream; a run that begins in a watched conversation is followed."""
-        self._enqueue(entry[1])
+        self._outbox.put(entry[1])
+        if b'"channel":"run"' not in entry[1] or not self._watches:
+            return
         body = orjson.loads(entry[1])
         if body["channel"] == "run" and body["data"]["status"] in ("queued", "running"):
             watch = self._watches.get(UUID(body["data"]["conversation"]))
             if watch:
-                self._tasks.append(asyncio.create_task(watch.follow(UUID(body["data"]["id"]))))
+                self._keep(self._follow(watch, UUID(body["data"]["id"])))
+
+    async def _follow(self, watch: Watch, run: UUID) -> None:
+        try:
+            await watch.follow(run)
+        except DatabaseError as error:
+            log.warning("The database does not answer: %s", str(error).strip()[:200])
 
     def _refuse(self, action: Any, code: str, message: str) -> None:
         client_id = action.get("client_id") if isinstance(action, dict) else None
@@ -154,25 +188,11 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         )
 
     def _put(self, body: dict[str, Any]) -> None:
-        self._enqueue(orjson.dumps(body))
-
-    def _enqueue(self, body: bytes) -> None:
-        try:
-            self._outbox.put_nowait(body)
-        except asyncio.QueueFull:
-            self._tasks.append(asyncio.create_task(self.close(code=TOO_SLOW)))
+        self._outbox.put(orjson.dumps(body))
 
     async def _send_for_ever(self) -> None:
-        while True:
-            body = await self._outbox.get()
-            await self.send(text_data=body.decode())
-
-    async def _check_user_for_ever(self) -> None:
-        while True:
-            await asyncio.sleep(CHECK_USER_SECONDS)
-            with contextlib.suppress(DatabaseError):
-                if not await in_thread(User.objects.filter(pk=self.user.pk, is_active=True).exists):
-                    await self.close(code=NOT_SIGNED_IN)
+        while (body := await self._outbox.get()) is not None:
+            await self.base_send({"type": "websocket.send", "text": body.decode()})
 
 
 _ACTIONS: dict[str, Callable[[PageConsumer, dict[str, Any]], Any]] = {
@@ -186,18 +206,21 @@ _ACTIONS: dict[str, Callable[[PageConsumer, dict[str, Any]], Any]] = {
 }
 
 
-def _user(scope: dict[str, Any]) -> User | None:
+def _sign_in(scope: dict[str, Any]) -> tuple[User, SignIn] | None:
     """The bearer key's user, or the session's; a request with a key is judged by it alone."""
     header = dict(scope["headers"]).get(b"authorization")
     if header is not None:
-        return user_for_authorization(header.decode("latin-1"))
+        key = key_for_authorization(header.decode("latin-1"))
+        return (key.user, SignIn(key.user_id, key=key.pk)) if key else None
     from django.contrib.auth import get_user
     from django.http import HttpRequest
 
     request = HttpRequest()
     request.session = scope["session"]
     user = get_user(request)
-    return user if isinstance(user, User) and user.is_active else None
+    if not isinstance(user, User) or not user.is_active:
+        return None
+    return user, SignIn(user.pk, session=request.session.session_key or "")
 
 
 def _same_origin(scope: dict[str, Any]) -> bool:

@@ -1,8 +1,9 @@
 """Event envelopes as clients see them, and the events that the life of a run adds to the engine's."""
 
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -11,6 +12,7 @@ from agentapp.engine import Event
 from conversations.cleaning import clean
 
 MAX_EVENT_BYTES = 64 * 1024
+DELTA_CHARS = 8_000  # at most six bytes each
 _CUT = "… (cut; the whole text is in the trace)"
 
 
@@ -38,6 +40,29 @@ def envelope(run: uuid.UUID | str, seq: int | None, channel: str, data: dict[str
     if seq is not None:
         body["seq"] = seq
     return orjson.dumps(body)
+
+
+def deltas(run: uuid.UUID, text: str, offset: int, attempt: int) -> Iterator[bytes]:
+    """Envelopes of a piece of an answer that begins at `offset`: one, or as many as the size of an event demands."""
+    at = datetime.now(UTC)
+    for start in range(0, len(text), DELTA_CHARS):
+        content = text[start : start + DELTA_CHARS]
+        data = {"status": "delta", "content": content, "offset": offset + start, "attempt": attempt}
+        yield envelope(run, None, "answer", data, at)
+
+
+_CHANNEL_AT = len(b'{"run":"00000000-0000-0000-0000-000000000000","channel":"')
+
+
+def channel_of(body: bytes) -> bytes:
+    """The channel of an encoded envelope, without decoding it."""
+    return body[_CHANNEL_AT : body.index(b'"', _CHANNEL_AT)]
+
+
+def seq_of(body: bytes) -> bytes:
+    """The `seq` at the end of an encoded envelope, empty for a delta, without decoding it."""
+    seq = body[body.rfind(b":") + 1 : -1]
+    return seq if seq.isdigit() else b""
 
 
 def bounded(data: dict[str, Any]) -> dict[str, Any]:

@@ -5,9 +5,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
-import orjson
 import redis
 import redis.asyncio
 
@@ -18,17 +17,23 @@ log = logging.getLogger(__name__)
 Entry = tuple[int | None, bytes]  # a durable event's seq (None for deltas and user events) and its envelope
 Deliver = Callable[[Entry], None]
 
+BLOCK_MS = 5_000
+RETRY_SECONDS = 0.2
+
 
 @dataclass(slots=True)
 class _Stream:
-    """A followed log: how far it was read, and who listens. A joining listener's entries wait in `joining`."""
+    """A followed log: how far it was read, and who listens."""
 
     position: bytes
     listeners: list[Deliver] = field(default_factory=list)
 
 
 class Hub:
-    """`join()` gives a log from its start and goes on from exactly there; `leave()` ends it."""
+    """`join()` gives a log from its start and goes on from exactly there; `leave()` ends it.
+
+    Everybody gets the same bytes: an event is read and prepared once, however many listen.
+    """
 
     def __init__(self) -> None:
         self._redis: Any = live.async_client()  # its types describe every protocol at once
@@ -48,7 +53,9 @@ class Hub:
             return await self._join(key, deliver, from_start)
         except (redis.RedisError, OSError) as error:
             log.warning("The live channel does not answer (%s).", error)
-            self._streams.setdefault(key, _Stream(b"0" if from_start else b"$")).listeners.append(deliver)
+            stream = self._streams.setdefault(key, _Stream(b"0" if from_start else b"$"))
+            if deliver not in stream.listeners:
+                stream.listeners.append(deliver)
             return []
 
     def leave(self, key: str, deliver: Deliver) -> None:
@@ -59,35 +66,33 @@ class Hub:
                 del self._streams[key]
 
     async def _join(self, key: str, deliver: Deliver, from_start: bool) -> list[Entry]:
-        early: list[Entry] = []
-        stream = self._streams.get(key)
-        if stream is None:  # nobody follows it yet: from here on the reader does
+        if key not in self._streams:  # nobody follows it yet: from here on the reader does
             rows = await self._redis.xrange(key) if from_start else await self._redis.xrevrange(key, count=1)
             if key not in self._streams:
                 self._streams[key] = _Stream(rows[-1 if from_start else 0][0] if rows else b"0-0", [deliver])
                 await self._redis.xadd(self._control, {"k": key}, maxlen=1)
                 await self._redis.expire(self._control, live.ACTIVE_TTL_SECONDS)
-                return [_entry(fields) for _, fields in rows] if from_start else []
-            stream = self._streams[key]
+                return [_run_entry(fields) for _, fields in rows] if from_start else []
+        stream = self._streams[key]
+        early: list[Entry] = []  # what the reader brings while we look back
+        listener = early.append if from_start else deliver
+        stream.listeners.append(listener)
         if not from_start:
-            stream.listeners.append(deliver)
             return []
-        position = stream.position
-        stream.listeners.append(early.append)  # what the reader brings while we look back
         try:
-            rows = await self._redis.xrange(key, max=position.decode())
+            rows = await self._redis.xrange(key, max=stream.position.decode())
+            stream.listeners.append(deliver)
         finally:
-            stream.listeners.remove(early.append)
-        stream.listeners.append(deliver)
-        return [_entry(fields) for _, fields in rows] + early
+            stream.listeners.remove(listener)
+        return [_run_entry(fields) for _, fields in rows] + early
 
     async def _read_for_ever(self) -> None:
         while True:
             wanted = {self._control: self._control_position} | {key: s.position for key, s in self._streams.items()}
             try:
-                answer = await self._redis.xread(wanted, block=5_000)
+                answer = await self._redis.xread(wanted, block=BLOCK_MS)
             except (redis.RedisError, OSError):
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(RETRY_SECONDS)
                 continue
             for name, rows in answer or ():
                 self._deliver(name.decode(), rows)
@@ -100,15 +105,22 @@ class Hub:
         if stream is None:
             return
         stream.position = rows[-1][0]
-        for _, fields in rows:
-            entry = _entry(fields)
+        is_run = key.startswith("run:")
+        for position, fields in rows:
+            entry = _run_entry(fields) if is_run else _user_entry(position, fields)
             for deliver in list(stream.listeners):
                 deliver(entry)
 
 
-def _entry(fields: dict[bytes, bytes]) -> Entry:
-    seq = fields.get(b"s", b"")
-    return (int(seq) if seq else None, fields[b"d"])
+def _run_entry(fields: dict[bytes, bytes]) -> Entry:
+    [(seq, body)] = fields.items()
+    return (None if seq == b"-" else int(seq), body)
+
+
+def _user_entry(position: bytes, fields: dict[bytes, bytes]) -> Entry:
+    """An envelope of a user's own stream says where it stands there."""
+    [body] = fields.values()
+    return (None, b'{"cursor":"' + position + b'",' + body[1:])
 
 
 _hubs: dict[int, Hub] = {}
@@ -120,22 +132,3 @@ def process_hub() -> Hub:
     if loop not in _hubs:
         _hubs[loop] = Hub()
     return _hubs[loop]
-
-
-async def wait_for_end(run: UUID, seconds: float) -> None:
-    """Returns when the run has ended, at latest after `seconds`."""
-    ended = asyncio.Event()
-
-    def deliver(entry: Entry) -> None:
-        if entry[0] is not None and orjson.loads(entry[1])["channel"] == "done":
-            ended.set()
-
-    key = live.run_key(run)
-    try:
-        for entry in await process_hub().join(key, deliver):
-            deliver(entry)
-        await asyncio.wait_for(ended.wait(), seconds)
-    except TimeoutError:
-        return
-    finally:
-        process_hub().leave(key, deliver)

@@ -1,8 +1,10 @@
-"""Watching a conversation: for each run that is not ended the missed events, a snapshot, then what comes."""
+"""Watching runs: for each the missed events, a snapshot, then what comes, whatever breaks meanwhile."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -12,23 +14,43 @@ from django.db import DatabaseError
 from accounts.models import User
 from agentapp.database import in_thread
 from conversations.errors import NotFound
-from conversations.events import envelope
+from conversations.events import channel_of, envelope
 from conversations.hub import Entry, process_hub
 from conversations.live import run_key
 from conversations.models import Conversation, Run, RunEvent
+from conversations.outbox import LIMIT_BYTES, Outbox
 
 log = logging.getLogger(__name__)
 
 CHECK_SECONDS = 2.0
+PAGE = 200
 
-Send = Callable[[bytes], None]
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """How a run stands after the missed events: the answer's text so far."""
+
+    run: UUID
+    seq: int
+    status: str
+    text: str
+    attempt: int
+
+    def message(self) -> Iterable[bytes]:
+        """As the page's socket gets it."""
+        answer = {"text": self.text, "attempt": self.attempt}
+        body = {"type": "snapshot", "run": str(self.run), "seq": self.seq, "status": self.status, "answer": answer}
+        yield orjson.dumps(body)
+
+
+Show = Callable[[Snapshot], Iterable[bytes]]
 
 
 class Watch:
     """One socket's view of one conversation."""
 
-    def __init__(self, user: User, conversation: UUID, after: dict[UUID, int], send: Send) -> None:
-        self._user, self._conversation, self._after, self._send = user, conversation, after, send
+    def __init__(self, user: User, conversation: UUID, after: dict[UUID, int], outbox: Outbox) -> None:
+        self._user, self._conversation, self._after, self._outbox = user, conversation, after, outbox
         self._followed: dict[UUID, Follow] = {}
 
     async def begin(self) -> None:
@@ -38,7 +60,7 @@ class Watch:
 
     async def follow(self, run: UUID) -> None:
         if run not in self._followed:
-            self._followed[run] = follow = Follow(run, self._after.get(run, 0), self._send)
+            self._followed[run] = follow = Follow(run, self._after.get(run, 0), self._outbox, Snapshot.message)
             await follow.begin()
 
     def end(self) -> None:
@@ -47,60 +69,109 @@ class Watch:
 
 
 class Follow:
-    """One run on one socket: durable events in `seq` order without a gap, whatever order they become known in."""
+    """One run for one client: durable events in `seq` order without a gap, whatever order they become known in.
 
-    def __init__(self, run: UUID, seq: int, send: Send) -> None:
+    It ends by itself after `done`; then `ended` is set.
+    """
+
+    def __init__(self, run: UUID, seq: int, outbox: Outbox, show: Show) -> None:
         self.run, self.seq = run, seq
-        self._send = send
-        self._held: list[Entry] | None = []  # entries that wait: for the snapshot, or for a hole to be filled
+        self.ended = asyncio.Event()
+        self._outbox, self._show = outbox, show
+        # Entries that wait for the snapshot, or for a hole to be filled; None: they go out as they come.
+        self._held: deque[Entry] | None = deque()
+        self._held_bytes = 0
+        self._filling = False
 
     async def begin(self) -> None:
-        entries = await process_hub().join(run_key(self.run), self._deliver)
-        position = max((seq for seq, _ in entries if seq is not None), default=None)
-        status, missed = await in_thread(_missed, self.run, self.seq, position)
-        for entry in missed:
-            self._forward(entry)
-        text, attempt = _answer_so_far(entries)
-        answer = {"text": text, "attempt": attempt}
-        snapshot = {"type": "snapshot", "run": str(self.run), "seq": self.seq, "status": status, "answer": answer}
-        self._send(orjson.dumps(snapshot))
-        self._release()
-        process_follows().add(self)
+        try:
+            entries = await process_hub().join(run_key(self.run), self._deliver)
+            position = max((seq for seq, _ in entries if seq is not None), default=None)
+            status = await self._catch_up(position)
+            text, attempt = _answer_so_far(entries)
+            for body in self._show(Snapshot(self.run, self.seq, status, text, attempt)):
+                await self._outbox.offer(body)
+            if status not in Run.ACTIVE:
+                self.end()
+            elif await self._release():
+                process_follows().add(self)
+            else:
+                process_follows().add(self)
+                await self.fill()
+        except BaseException:
+            self.end()
+            raise
 
     def end(self) -> None:
+        """Nothing comes any more."""
         process_hub().leave(run_key(self.run), self._deliver)
         process_follows().discard(self)
+        self.ended.set()
 
     async def fill(self) -> None:
         """Takes from PostgreSQL what the live log does not have."""
-        if self._held is None:
-            self._held = []
-        _, missed = await in_thread(_missed, self.run, self.seq, None)
-        for entry in missed:
-            self._forward(entry)
-        self._release()
+        if self._filling:
+            return
+        self._filling = True
+        try:
+            if self._held is None:
+                self._held = deque()
+            known = -1
+            while not await self._release(over_holes=known == self.seq):  # what PostgreSQL lacks will never come
+                known = self.seq
+                await self._catch_up(None)
+        finally:
+            self._filling = False
 
-    def _release(self) -> None:
-        held, self._held = self._held or [], None
-        for entry in held:
-            self._deliver(entry)
+    async def _catch_up(self, upto: int | None) -> str:
+        """The missed events, as many as the client takes at a time. Gives the run's status."""
+        while True:
+            status, missed = await in_thread(_missed, self.run, self.seq, upto)
+            for seq, body in missed:
+                if self._is_next(seq, body):
+                    await self._outbox.offer(body)
+            if len(missed) < PAGE:
+                return status
+
+    async def _release(self, *, over_holes: bool = False) -> bool:
+        """Lets held entries go; False at a hole, where they stay held."""
+        while self._held:
+            seq, body = self._held[0]
+            if seq is not None and seq > self.seq + 1 and not over_holes:
+                return False
+            self._held.popleft()
+            self._held_bytes -= len(body)
+            if self._is_next(seq, body):
+                await self._outbox.offer(body)
+        self._held = None
+        return True
 
     def _deliver(self, entry: Entry) -> None:
-        if self._held is not None:
-            self._held.append(entry)
-        elif entry[0] is not None and entry[0] > self.seq + 1:
-            self._held = [entry]
-            process_follows().repair(self)
-        else:
-            self._forward(entry)
-
-    def _forward(self, entry: Entry) -> None:
         seq, body = entry
-        if seq is not None:
-            if seq <= self.seq:
-                return
-            self.seq = seq
-        self._send(body)
+        if self._held is not None:
+            self._hold(self._held, entry)
+        elif seq is not None and seq > self.seq + 1:
+            self._held = deque()
+            self._hold(self._held, entry)
+            process_follows().repair(self)
+        elif self._is_next(seq, body):
+            self._outbox.put(body)
+
+    def _hold(self, held: deque[Entry], entry: Entry) -> None:
+        held.append(entry)
+        self._held_bytes += len(entry[1])
+        if self._held_bytes > LIMIT_BYTES:
+            self._outbox.fail()
+
+    def _is_next(self, seq: int | None, body: bytes) -> bool:
+        if seq is None:
+            return True
+        if seq <= self.seq:
+            return False
+        self.seq = seq
+        if channel_of(body) == b"done":
+            asyncio.get_running_loop().call_soon(self.end)
+        return True
 
 
 class Follows:
@@ -119,12 +190,18 @@ class Follows:
         self._all.discard(follow)
 
     def repair(self, follow: Follow) -> None:
-        self._keep(follow.fill())
+        self._keep(self._fill(follow))
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _fill(self, follow: Follow) -> None:
+        try:
+            await follow.fill()
+        except DatabaseError as error:
+            log.warning("The database does not answer: %s; the next check tries again.", str(error).strip()[:200])
 
     async def _check_for_ever(self) -> None:
         while True:
@@ -134,12 +211,16 @@ class Follows:
                 continue
             try:
                 latest = await in_thread(_latest, {follow.run for follow in follows})
-                behind = {follow for follow in follows if follow.seq < latest.get(follow.run, 0)}
-                for follow in behind & self._behind:  # behind twice in a row: it will not come by itself
-                    await follow.fill()
-                self._behind = behind
             except DatabaseError as error:
                 log.warning("The database does not answer: %s", str(error).strip()[:200])
+                continue
+            for follow in follows:
+                if follow.run not in latest:  # deleted, and its `done` was lost
+                    follow.end()
+            behind = {follow for follow in follows if follow.seq < latest.get(follow.run, 0)}
+            for follow in behind & self._behind:  # behind twice in a row: it will not come by itself
+                self.repair(follow)
+            self._behind = behind
 
 
 _follows: dict[int, Follows] = {}
@@ -153,6 +234,24 @@ def process_follows() -> Follows:
     return _follows[loop]
 
 
+async def wait_for_end(run: UUID, seconds: float) -> None:
+    """Returns when the run has ended, at latest after `seconds`."""
+    follow = Follow(run, 0, _nothing(), lambda _: ())
+    try:
+        await follow.begin()
+        await asyncio.wait_for(follow.ended.wait(), seconds)
+    except TimeoutError:
+        return
+    finally:
+        follow.end()
+
+
+def _nothing() -> Outbox:
+    outbox = Outbox(lambda: None)
+    outbox.close()
+    return outbox
+
+
 def _runs_to_follow(user: User, conversation: UUID, known: list[UUID]) -> list[UUID]:
     if not Conversation.objects.visible_to(user).filter(id=conversation).exists():
         raise NotFound("conversation")
@@ -161,11 +260,12 @@ def _runs_to_follow(user: User, conversation: UUID, known: list[UUID]) -> list[U
 
 
 def _missed(run: UUID, after: int, upto: int | None) -> tuple[str, list[Entry]]:
-    status = Run.objects.values_list("status", flat=True).filter(id=run).first() or "cancelled"
+    """The next page of events; once the run has ended, whatever `upto` says."""
+    status = Run.objects.values_list("status", flat=True).filter(id=run).first() or Run.Status.CANCELLED
     rows = RunEvent.objects.filter(run=run, seq__gt=after).order_by("seq")
-    if upto is not None:
+    if upto is not None and status in Run.ACTIVE:
         rows = rows.filter(seq__lte=upto)
-    return status, [(row.seq, envelope(run, row.seq, row.channel, row.data, row.at)) for row in rows]
+    return status, [(row.seq, envelope(run, row.seq, row.channel, row.data, row.at)) for row in rows[:PAGE]]
 
 
 def _latest(runs: set[UUID]) -> dict[UUID, int]:
@@ -175,12 +275,11 @@ def _latest(runs: set[UUID]) -> dict[UUID, int]:
 def _answer_so_far(entries: list[Entry]) -> tuple[str, int]:
     text, attempt = "", 0
     for _, body in entries:
-        event: dict[str, Any] = orjson.loads(body)
-        if event["channel"] != "answer":
+        if channel_of(body) != b"answer":
             continue
-        data = event["data"]
-        if data["status"] == "start":
-            text, attempt = "", data["attempt"]
-        elif data["status"] == "delta" and data["attempt"] == attempt:
+        data: dict[str, Any] = orjson.loads(body)["data"]
+        if data["status"] == "start" or (data["status"] == "delta" and data["attempt"] > attempt):
+            text, attempt = "", data["attempt"]  # the log of an answer that goes on may begin in its middle
+        if data["status"] == "delta" and data["attempt"] == attempt and data["offset"] <= len(text):
             text = text[: data["offset"]] + data["content"]
     return text, attempt

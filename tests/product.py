@@ -20,7 +20,7 @@ import psycopg
 from tests.fake_model import Brain, FakeModel, think
 
 ROOT = Path(__file__).resolve().parent.parent
-WEB = ["-m", "daphne", "-b", "127.0.0.1", "--websocket_timeout", "-1", "--no-server-name"]
+WEB = ["-m", "agentapp.web", "-b", "127.0.0.1"]
 WORKER = ["-m", "celery", "-A", "agentapp.celery", "worker", "-P", "threads", "-c", "64"]
 
 
@@ -61,7 +61,7 @@ class Product:
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.brain: Brain = think  # how the model answers after `restore`
         self.commands = {
-            "web": [*WEB, "-p", str(self.port), "agentapp.asgi:application"],
+            "web": [*WEB, "-p", str(self.port)],
             "worker": [*WORKER, "--without-gossip", "--without-mingle"],
         }
 

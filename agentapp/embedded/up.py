@@ -166,8 +166,8 @@ def _problem(host: str, port: int) -> str | None:
 
 def _web(web_socket: socket.socket) -> Part:
     """The listening socket is ours: a restart of the web part loses no connection, and nobody takes the port."""
-    argv = [sys.executable, "-m", "daphne", "--fd", str(web_socket.fileno()), "--websocket_timeout", "-1", "-v", "0"]
-    return Part("web", [*argv, "agentapp.asgi:application"], cwd=CHECKOUT)
+    argv = [sys.executable, "-m", "agentapp.web", "--fd", str(web_socket.fileno())]
+    return Part("web", argv, cwd=CHECKOUT)
 
 
 def _worker() -> Part:

@@ -165,7 +165,7 @@ def test_a_given_server_that_does_not_answer_is_one_line_without_its_password(va
 
 
 def test_a_killed_web_part_comes_back_on_the_same_port(up, var, port):
-    os.kill(process_of("daphne", var), signal.SIGKILL)
+    os.kill(process_of("agentapp.web", var), signal.SIGKILL)
     up.says(r"web stopped \(killed by SIGKILL.*web\.log")
     # The socket stays open meanwhile: the request waits for the new process.
     assert get(f"http://127.0.0.1:{port}/healthz") == 200

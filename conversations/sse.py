@@ -1,0 +1,90 @@
+"""A run as Server-Sent Events: the envelopes of the page's socket, for programs and where WebSockets do not pass."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterable
+from uuid import UUID
+
+from django.db import DatabaseError
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+
+from accounts.sign_ins import SignIn
+from conversations.events import channel_of, deltas, seq_of
+from conversations.models import Run
+from conversations.outbox import Outbox
+from conversations.visitors import process_visitors
+from conversations.watch import Follow, Snapshot
+
+log = logging.getLogger(__name__)
+
+HEARTBEAT_SECONDS = 15.0
+MEDIA_TYPE = "text/event-stream"
+
+
+def wants_stream(request: HttpRequest) -> bool:
+    return MEDIA_TYPE in request.headers.get("Accept", "")
+
+
+def position(request: HttpRequest, after: int) -> int:
+    """The last event that the client has: a client that comes back by itself says so in a header."""
+    last = request.headers.get("Last-Event-ID", "")
+    return int(last) if last.isascii() and last.isdecimal() and len(last) < 10 else after
+
+
+def stream_run(run: Run, after: int, sign_in: SignIn) -> HttpResponseBase:
+    """The events after `after`, the answer so far, then what comes, until `done`.
+
+    204 when there is nothing to come: it tells a client that reconnects by itself to stop.
+    """
+    if not run.is_active and after >= run.next_seq - 1:
+        return HttpResponse(status=204)
+    response = StreamingHttpResponse(_parts(run.id, after, sign_in), content_type=f"{MEDIA_TYPE}; charset=utf-8")
+    response["Cache-Control"] = "no-store, no-transform"
+    response["X-Accel-Buffering"] = "no"
+    return response
+
+
+async def _parts(run: UUID, after: int, sign_in: SignIn) -> AsyncIterator[bytes]:
+    outbox = Outbox(lambda: None)  # a client that falls behind is cut off, and comes back with `Last-Event-ID`
+    following = asyncio.create_task(_follow(Follow(run, after, outbox, _text_so_far), outbox))
+    process_visitors().add(sign_in, outbox.fail)
+    try:
+        yield b"retry: 1000\n\n"
+        while (body := await _next(outbox)) is not None:
+            yield _part(body) if body else b": still there\n\n"
+    finally:
+        process_visitors().discard(sign_in, outbox.fail)
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+
+
+async def _follow(follow: Follow, outbox: Outbox) -> None:
+    try:
+        await follow.begin()
+        await follow.ended.wait()
+        outbox.end()
+    except DatabaseError as error:
+        log.warning("The database does not answer: %s", str(error).strip()[:200])
+        outbox.fail()
+    finally:
+        follow.end()
+
+
+async def _next(outbox: Outbox) -> bytes | None:
+    """The next envelope; empty when none came for a while."""
+    try:
+        return await asyncio.wait_for(outbox.get(), HEARTBEAT_SECONDS)
+    except TimeoutError:
+        return b""
+
+
+def _part(body: bytes) -> bytes:
+    """An envelope on the wire. It has an `id` where a client can come back to: deltas have none."""
+    seq = seq_of(body)
+    number = b"id: " + seq + b"\n" if seq else b""
+    return number + b"event: " + channel_of(body) + b"\ndata: " + body + b"\n\n"
+
+
+def _text_so_far(snapshot: Snapshot) -> Iterable[bytes]:
+    return deltas(snapshot.run, snapshot.text, 0, snapshot.attempt)
