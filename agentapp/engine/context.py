@@ -123,8 +123,8 @@ class _Parts:
         turns = whole_turns([message for message in messages if message.role != "system"])
         protected = _protected([turn[0] for turn in turns if turn[0].pinned], budget)
         free = [turn for turn in turns if id(turn[0]) not in protected]
-        recent = _recent(free, keep_recent)
         pinned = [turn[0] for turn in turns if id(turn[0]) in protected]
+        recent = _recent(free, keep_recent, budget - estimate_tokens([*system, *pinned]))
         return cls(system, pinned, free[: len(free) - recent], free[len(free) - recent :])
 
     @property
@@ -181,11 +181,13 @@ def _protected(pinned: Sequence[Message], budget: int) -> set[int]:
     return set(kept)
 
 
-def _recent(turns: Sequence[Sequence[Message]], keep: int) -> int:
-    """How many turns at the end hold at most `keep` messages; at least the last one."""
+def _recent(turns: Sequence[Sequence[Message]], keep: int, room: int) -> int:
+    """How many turns at the end hold at most `keep` messages and fit; at least the last one. What does not fit would
+    only be lost, and so belongs into the summary."""
     count = size = 0
     for turn in reversed(turns):
-        if count and size + len(turn) > keep:
+        room -= estimate_tokens(turn)
+        if count and (size + len(turn) > keep or room < 0):
             break
         count, size = count + 1, size + len(turn)
     return count

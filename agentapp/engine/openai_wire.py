@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import string
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from .think import split_thinking
 from .tokens import estimate_tokens, text_tokens
 
 _ALPHABET = string.ascii_letters + string.digits
+_NAME_CHARS = re.compile(r"[^\w.:-]", re.ASCII)
 _CALL_KEYS = {"id", "type", "function", "index"}
 
 
@@ -80,7 +82,9 @@ def _wire(message: Message, style: WireStyle) -> dict[str, Any]:
 
 def _wire_call(call: ToolCall, style: WireStyle) -> dict[str, Any]:
     call_id = short_id(call.id) if style.short_ids else call.id
-    function = {"name": call.name, "arguments": dump_json(call.arguments).decode()}
+    # A model may have made a name up that no provider takes back.
+    name = _NAME_CHARS.sub("_", call.name)[:64] or "unknown"
+    function = {"name": name, "arguments": dump_json(call.arguments).decode()}
     return {**(call.extra or {}), "id": call_id, "type": "function", "function": function}
 
 

@@ -19,6 +19,8 @@ from .messages import ToolCall, Usage
 from .scope import Scope
 from .tools import Tool, ToolRegistry, canonical_arguments, error_result, result_to_dict
 
+# A fault may quote what a model wrote, and that may be anything.
+FAULT_CHARS = 500
 _call_key: ContextVar[str] = ContextVar("engine_call_key")
 
 
@@ -182,14 +184,16 @@ class ToolBatch:
         """Why this call cannot run at all, in words that help the model to repair it."""
         if tool is None:
             names = ", ".join(self.registry.names) or "none"
-            near = difflib.get_close_matches(call.name, self.registry.names, n=3)
+            wanted = call.name[:FAULT_CHARS]
+            near = difflib.get_close_matches(wanted, self.registry.names, n=3)
             hint = f" Did you mean {' or '.join(near)}?" if near else ""
-            return f"there is no tool named {call.name!r}.{hint} Available tools: {names}"
+            return f"there is no tool named {wanted!r}.{hint} Available tools: {names}"
         problem = call.invalid_reason if call.invalid is not None else tool.argument_error(call.arguments)
         if problem is None:
             return None
         schema = json.dumps(tool.definition["function"]["parameters"], ensure_ascii=False)
-        return f"the arguments of {tool.name} are not valid, it did not run. {problem}. Its schema: {schema[:2_000]}"
+        fault = f"the arguments of {tool.name} are not valid, it did not run. {problem[:FAULT_CHARS]}."
+        return f"{fault} Its schema: {schema[:2_000]}"
 
     async def _decide(self, tool: Tool, arguments: dict[str, Any], key: str) -> Allow | Deny:
         """Asks the gate. Whatever it does wrong, the call does not run."""

@@ -207,6 +207,14 @@ def test_history_cut_at_any_point_can_be_repaired(pieces):  # E-59, E-66, C-10
             assert [m for m in repaired if m.role == "user"] == [m for m in part if m.role == "user"]
 
 
+async def test_recent_messages_that_do_not_fit_are_summarised_and_not_lost():  # E-56
+    model = ScriptedChatModel(["the card"])
+    messages = [SYSTEM, Message.user("the question", pinned=True), *turn(1, 2_400), *turn(2, 2_400)]
+    kept = await ContextGuard(1_000, compact_model=model).check_and_compact(messages)
+    assert kept[2].text.endswith("the card")
+    assert kept[3:] == messages[4:]
+
+
 @pytest.mark.parametrize("hint", ["react_iteration", "planner_input", "step_dependency", "general"])
 async def test_each_hint_has_a_shape_of_its_own(hint):  # E-61
     prompts = {}

@@ -602,3 +602,13 @@ async def test_markup_of_calls_never_shows_in_a_reply_without_tools(model_at):  
         plain = (await model_at(provider).chat(ASK)).message
     assert "".join(chunk.content for chunk in chunks) == plain.text == chunks[-1].message.text == "Well. "
     assert plain.tool_calls == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"), [("look up!", "look_up_"), ("", "unknown"), ("n" * 90, "n" * 64), ("a.b-c:d", "a.b-c:d")]
+)
+async def test_names_that_no_provider_takes_are_not_sent_back(model_at, name, sent):  # E-98
+    history = [*ASK, Message.assistant("", [ToolCall("1", name, {})]), Message.tool("1", "no such tool")]
+    async with serving(text_answer("ok")) as provider:
+        await model_at(provider).chat(history)
+    assert provider.requests[0]["messages"][1]["tool_calls"][0]["function"]["name"] == sent

@@ -91,6 +91,20 @@ async def test_a_run_resumed_over_any_prefix_repeats_nothing_and_ends_the_same(
         assert resumed.texts() == []
 
 
+async def test_helpers_that_failed_are_not_tried_again_on_a_replay():
+    """Selection and compaction, all of whose calls failed: only that the run went on tells it."""
+    options = {"native": True, "streams": False, "small_context": True, "many_tools": True}
+    turns = [[("long", {"n": number})] for number in range(3)]
+    no = BadModelRequest("no")
+    whole = Run(World(scripts_of(turns, [no] * 4, [no] * 3, native=True, many_tools=True)), None, **options)
+    result = await whole.work()
+    failed = {key for what, key in whole.journal.log if what == "ran"} - set(whole.journal.records)
+    assert {key.split("/")[0] for key in failed} == {"select", "react"}
+    resumed = Run(World({}, known=whole.world.known), dict(whole.journal.records), **options)
+    assert await resumed.work() == result
+    assert (resumed.journal.log, resumed.events, resumed.world.asked.total()) == ([], [], 0)
+
+
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize(
     "turns", [[[("echo", {"n": 1}), ("bad", {}), ("echo", {"n": 3})]], [[("helper", {"request": "one"})]]]

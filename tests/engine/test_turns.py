@@ -147,6 +147,26 @@ async def test_broken_arguments_are_told_with_position_and_schema(add):  # E-32
     assert '"integer"' in result.steps[0].error
 
 
+GARBAGE = "x" * 200_000
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ToolCall("1", "add", {"a": GARBAGE, "b": 1}),
+        ToolCall("1", "add", {}, invalid=GARBAGE),
+        ToolCall("1", "add", {}, invalid=f'{{"a": "{GARBAGE}'),
+        ToolCall("1", "add", {GARBAGE: 1}),
+        ToolCall("1", GARBAGE, {}),
+        ToolCall("1", "", {}),
+    ],
+)
+async def test_garbage_is_answered_with_a_short_error(add, call):  # E-32, E-36
+    result = await ReActAgent(ScriptedChatModel([call, "End."]), [add]).run("q")
+    assert result.answer == "End."
+    assert len(result.steps[0].error) < 2_000
+
+
 @pytest.mark.parametrize(("tokens", "bodies"), [(4_095, 1), (4_096, 0)])
 async def test_a_reply_that_used_all_its_tokens_was_cut(counting, tokens, bodies):  # E-35, C-21
     echo = counting()
