@@ -129,9 +129,10 @@ async def test_the_gate_of_the_parent_guards_the_child(counting):
     [(Allow(), 1, "ok"), (Allow({"n": 2}), 1, "changed the arguments"), (Deny("rejected"), 0, "denied: rejected")],
 )
 async def test_a_gated_call_of_a_child_waits_and_goes_on_without_repeating(counting, decision, bodies, told):  # C-42
-    free, gated, decisions, seen, records = counting("free"), counting("gated"), {}, [], {}
+    free, gated, decisions, seen, records, asked = counting("free"), counting("gated"), {}, [], {}, []
 
     async def gate(tool, arguments, key):
+        asked.append(tool.name)
         if tool.name != "gated":
             return Allow()
         if key not in decisions:
@@ -153,6 +154,7 @@ async def test_a_gated_call_of_a_child_waits_and_goes_on_without_repeating(count
     result = await agent.run("q")
     assert (result.answer, free.bodies, gated.bodies) == ("End.", 1, bodies)
     assert told in child.requests[0]["messages"][-1].text
+    assert sorted(asked) == ["free", "gated", "gated", "helper"]
     marks = [(e.data.get("call_id"), e.data["status"]) for e in seen if e.data["type"] == "iteration"]
     assert len(marks) == len(set(marks)) == 6
 

@@ -56,6 +56,26 @@ def test_any_object_survives_its_wrapping(value, wrapping):  # E-40
     assert extract_json(wrapping.replace("{}", json.dumps(value))) == value
 
 
+PIECES = ["\\alpha", "\\sum", "x", " ", "\n", "\t", "{", "}", "[", "`", "//", "'", ",", "ä", "🙂"]
+RAW_STRINGS = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
+
+
+@given(
+    st.dictionaries(st.sampled_from(["a", "b", "c"]), RAW_STRINGS, min_size=1), st.sampled_from(["{}", "So: {} then"])
+)
+def test_strings_survive_escapes_and_breaks_that_a_model_forgot(value, wrapping):  # E-23, E-40
+    """Written with raw line breaks, and with the single backslash of a formula."""
+    text = "{" + ", ".join(f'"{name}": "{string}"' for name, string in value.items()) + "}"
+    assert extract_json(wrapping.replace("{}", text)) == value
+
+
+@given(st.text(st.characters(), max_size=60), st.text(st.characters(), max_size=60))
+def test_no_surroundings_make_it_raise(before, after):  # E-40
+    for text in (before, before + '{"a": 1}' + after, f"```json\n{before}\n```{after}"):
+        found = extract_json(text)
+        assert found is None or isinstance(found, dict)
+
+
 @given(st.text(alphabet='{}[]"\\:,ab\n`<think>', max_size=200))
 def test_no_text_makes_it_raise(text):  # E-40
     found = extract_json(text)
