@@ -26,6 +26,19 @@ def test_what_is_sent_without_a_server_goes_out_once_when_it_is_back(
     assert product.sql("SELECT count(*) FROM conversations_message WHERE content = 'Sent into the void'") == [(1,)]
 
 
+def test_two_messages_of_a_new_chat_make_one_conversation(visit: OpenPage, product: Product, ada: Person) -> None:
+    page = visit(ada, outage=True)
+    product.end("web")
+    ask(page, "Beforehand into the void")
+    ask(page, "Second into the void")
+    expect(page.get_by_text("Not sent yet")).to_have_count(2)
+    product.restore()
+    expect(page.get_by_text("Not sent yet")).to_have_count(0)
+    query = "SELECT DISTINCT conversation_id FROM conversations_message WHERE content LIKE %s"
+    rows = product.sql(query, "%nd into the void%")
+    assert len(rows) == 1
+
+
 def test_an_unsent_message_outlives_the_page(visit: OpenPage, product: Product, ada: Person) -> None:
     page = visit(ada, outage=True)
     page.evaluate("() => { window.WebSocket.prototype.send = () => {}; }")

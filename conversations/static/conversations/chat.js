@@ -4,6 +4,7 @@ import { one, setText } from "#app/dom.js";
 import { gettext } from "#app/i18n.js";
 import { toast } from "#app/toast.js";
 import { Composer } from "#chat/composer.js";
+import { showConnection } from "#chat/connection.js";
 import { watchModelStatus } from "#chat/model-status.js";
 import { Outbox } from "#chat/outbox.js";
 import { apply, applySnapshot, isEnded } from "#chat/run-state.js";
@@ -20,7 +21,6 @@ const UNTAKEN_MS = 4000;
 const ASK_AGAIN_MS = 1000;
 
 const page = JSON.parse(one("#page-data").textContent ?? "{}");
-const connection = one("#connection");
 const announcer = one("#announcer");
 const outbox = new Outbox(page.user);
 const draftKey = () => `draft:${page.user}:${shown.conversation ?? "new"}`;
@@ -44,11 +44,17 @@ function send(content) {
   const entry = outbox.add(shown.conversation, content);
   thread.question({ clientId: entry.client_id, content });
   scroller.toEnd();
-  transmit(entry);
+  if (isNext(entry)) transmit(entry);
   setTimeout(() => {
     if (outbox.entries.some((e) => e.client_id === entry.client_id)) showUnsent(entry);
   }, NOTICE_AFTER_MS);
 }
+
+/** Messages of this page that the server has not confirmed, oldest first. */
+const unconfirmed = () => outbox.entries.filter((e) => e.conversation === shown.conversation && thread.questions.has(e.client_id));
+
+/** The second message of a new chat waits until the first has made the conversation. @param {import("#chat/outbox.js").Entry} entry */
+const isNext = (entry) => entry.conversation !== null || [entry.client_id, undefined].includes(unconfirmed()[0]?.client_id);
 
 /** @param {import("#chat/outbox.js").Entry} entry */
 function transmit({ client_id, conversation, content }) {
@@ -84,7 +90,7 @@ function act(action) {
 /** After each connection: what was missed, then what waits to be sent. */
 function catchUp() {
   readMissed();
-  for (const entry of outbox.entries) transmit(entry);
+  for (const entry of outbox.entries.filter(isNext)) transmit(entry);
 }
 
 /** Asks for what was missed; and once more, another way, for a run that still looks active then. */
@@ -123,11 +129,22 @@ function receive(data) {
 
 /** @param {any} ack */
 function acknowledged({ client_id, conversation, message, run, injected }) {
-  const entry = outbox.remove(client_id);
-  if (entry && !entry.conversation && !shown.conversation) adopt(conversation);
+  const entry = outbox.entries.find((e) => e.client_id === client_id);
+  arrived(client_id, conversation);
+  outbox.remove(client_id);
   if (conversation !== shown.conversation) return;
   thread.question({ clientId: client_id, id: message, content: entry?.content ?? "", injected, run });
   if (!injected) changed(thread.answer(run));
+}
+
+/** A message of this page is on record, as its `ack` or the person's own stream tells. @param {string} clientId @param {string} conversation */
+function arrived(clientId, conversation) {
+  if (!thread.questions.has(clientId)) return; // another page's: that page has to hear of it itself
+  outbox.remove(clientId);
+  if (shown.conversation) return;
+  const waiting = unconfirmed();
+  adopt(conversation);
+  for (const { client_id } of waiting) transmit(outbox.assign(client_id, conversation));
 }
 
 /** The page becomes that of a conversation which has just begun. @param {string} conversation */
@@ -202,6 +219,7 @@ const personal = {
   },
   message(data) {
     list.touched(data.conversation);
+    arrived(data.client_id, data.conversation);
     if (data.conversation !== shown.conversation || data.role !== "user") return;
     if (data.recalled) return thread.remove(data.id);
     thread.question({ clientId: data.client_id, id: data.id, content: data.content, injected: data.injected });
@@ -223,18 +241,4 @@ function changed(answer) {
 
 function showRunning() {
   composer.setRunning(thread.active !== null);
-}
-
-let noticeTimer = 0;
-
-/** @param {import("#chat/socket.js").SocketState} state */
-function showConnection(state) {
-  clearTimeout(noticeTimer);
-  const show = () => {
-    connection.hidden = state === "open" || state === "connecting";
-    one("a", connection).hidden = state !== "signed-out";
-    setText(one("[data-message]", connection), state === "signed-out" ? gettext("You are signed out. What you have written is kept; sign in again to send it.") : gettext("No connection. Trying again; what you write is kept."));
-  };
-  if (state === "lost") noticeTimer = setTimeout(show, NOTICE_AFTER_MS);
-  else show();
 }

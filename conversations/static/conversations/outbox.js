@@ -39,6 +39,18 @@ export class Outbox {
     return entry;
   }
 
+  /**
+   * Gives a message to the conversation that the one before it has made.
+   * @param {string} clientId
+   * @param {string} conversation
+   * @returns {Entry}
+   */
+  assign(clientId, conversation) {
+    const entries = this.entries.map((e) => (e.client_id === clientId ? { ...e, conversation } : e));
+    this.#store(entries);
+    return /** @type {Entry} */ (entries.find((e) => e.client_id === clientId));
+  }
+
   /** @param {string} clientId @returns {Entry | undefined} */
   remove(clientId) {
     const entry = this.entries.find((e) => e.client_id === clientId);
