@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -20,6 +21,14 @@ class Claim:
     run: UUID
     epoch: int
     crashes: int
+
+
+class Renewed(NamedTuple):
+    """Of a worker's runs: those it still holds, and of these the ones to be stopped and the ones spoken to."""
+
+    held: set[UUID]
+    stopped: set[UUID]
+    spoken_to: set[UUID]
 
 
 def claim(run_id: UUID, owner: str) -> Claim | None:
@@ -44,20 +53,26 @@ def claim(run_id: UUID, owner: str) -> Claim | None:
     return Claim(run_id, *row) if row else None
 
 
-def renew(owner: str, epochs: dict[UUID, int]) -> tuple[set[UUID], set[UUID]]:
-    """Renews the leases of a worker's runs. Gives the runs still held and, of those, the ones to be stopped."""
+def renew(owner: str, epochs: dict[UUID, int]) -> Renewed:
+    """Renews the leases of a worker's runs; what it would else miss without a wake-up comes with the answer."""
     with connection.cursor() as cursor:
         cursor.execute(
             """
             UPDATE conversations_run run SET lease_expires_at = now() + make_interval(secs => %s)
             FROM unnest(%s::uuid[], %s::int[]) AS mine(id, epoch)
             WHERE run.id = mine.id AND run.epoch = mine.epoch AND run.lease_owner = %s AND run.status = 'running'
-            RETURNING run.id, run.cancel_requested_at IS NOT NULL
+            RETURNING run.id, run.cancel_requested_at IS NOT NULL, EXISTS (
+                SELECT 1 FROM conversations_interrupt said WHERE said.run_id = run.id AND said.state = 'queued'
+            )
             """,
             [settings.RUN_LEASE_SECONDS, list(epochs), list(epochs.values()), owner],
         )
         rows = cursor.fetchall()
-    return {run for run, _ in rows}, {run for run, cancelled in rows if cancelled}
+    return Renewed(
+        {run for run, _, _ in rows},
+        {run for run, stopped, _ in rows if stopped},
+        {run for run, _, spoken_to in rows if spoken_to},
+    )
 
 
 def due_runs(limit: int = 500) -> list[UUID]:

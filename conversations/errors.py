@@ -5,12 +5,13 @@ ConversationError
 ├── MessageTooLong
 ├── NotFound
 ├── RunActive
+├── AlreadyRead
 ├── AlreadyDecided
 ├── ApprovalExpired
 ├── InvalidArguments
 ├── NothingToResolve
 ├── RunEnded
-└── LeaseLost        (inside a worker: another one has taken the run over)
+└── LeaseLost        (inside a worker: another one has taken the run over, or it was stopped)
 """
 
 
@@ -68,6 +69,14 @@ class RunEnded(ConversationError):
         super().__init__("This run has ended already.")
 
 
+class AlreadyRead(ConversationError):
+    code = "already_read"
+    status = 409
+
+    def __init__(self) -> None:
+        super().__init__("The agent has read this message already; it cannot be taken back.")
+
+
 class AlreadyDecided(ConversationError):
     code = "already_decided"
     status = 409
@@ -101,4 +110,4 @@ class NothingToResolve(ConversationError):
 
 
 class LeaseLost(Exception):
-    """Another worker owns the run now; nothing this one writes counts any more."""
+    """Another worker owns the run now, or it was stopped: no call begins any more."""

@@ -5,7 +5,7 @@ Read `agentapp.engine.journal` first: this is the durable implementation of that
 
 import asyncio
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -18,6 +18,8 @@ from agentapp.engine.journal import Effect, Finished, check_same_call
 from conversations import crash_points
 from conversations.appender import RunLog
 from conversations.cleaning import clean
+from conversations.endings import STOPPED
+from conversations.errors import LeaseLost
 from conversations.events import KeyedEvent
 from conversations.models import Call, Run
 from conversations.writer import Record, Writer
@@ -33,6 +35,14 @@ class Open:
     began: datetime
     started: list[Event]
 
+    @property
+    def waits(self) -> bool:
+        """Whether its start must be on record before anything happens: it costs or changes something.
+
+        So a stop that came before it is seen, and an effect that must not be repeated is known to have begun.
+        """
+        return self.kind is CallKind.LLM or self.effect_class in (EffectClass.IDEMPOTENT, EffectClass.ONCE)
+
 
 class DatabaseJournal:
     """One run's journal in one epoch. `records` holds what earlier epochs recorded."""
@@ -44,6 +54,7 @@ class DatabaseJournal:
         self.epoch = epoch
         self.attempt = attempt
         self.open: dict[str, Open] = {}
+        self.before_model: Callable[[], Awaitable[None]] | None = None  # of the loop, just before it asks its model
         self._writer = writer
         self._log = log
         self._records = records
@@ -80,23 +91,21 @@ class DatabaseJournal:
             if known.effect_class == EffectClass.ONCE:
                 raise UnknownOutcome(key)
         self.open[key] = call = Open(kind, request, effect_class, datetime.now(UTC), list(started))
-        intent = self._submit(
-            [KeyedEvent.of(f"{key}#{n}", event) for n, event in enumerate(call.started)],
-            [self._row(key, call, Call.State.STARTED)] if effect_class is EffectClass.ONCE else [],
-        )
-        if effect_class is EffectClass.ONCE:
-            await intent  # at most once: nothing happens before the intent is on record
+        await self._start(key, call)
         crash_points.before(kind)
         try:
             result = clean(await effect())
         except ModelError as error:
             await self._record_failure(key, call, error)
+            del self.open[key]
             raise
         crash_points.done(kind)
         events = [self._stamped(event) for event in finished(result)] if finished else []
-        await self._submit(
-            [KeyedEvent.of(f"{key}#{len(call.started) + n}", event) for n, event in enumerate(events)],
-            [self._row(key, call, Call.State.SUCCEEDED, result=result)],
+        await asyncio.shield(  # a stop in this moment must not tear the record from the events that follow it
+            self._submit(
+                [KeyedEvent.of(f"{key}#{len(call.started) + n}", event) for n, event in enumerate(events)],
+                [self._row(key, call, Call.State.SUCCEEDED, result=result)],
+            )
         )
         del self.open[key]
         crash_points.recorded(kind, len(self.open))
@@ -112,20 +121,31 @@ class DatabaseJournal:
         self.note(f"answer/{self.attempt}", Event("answer", {"status": "start", "attempt": self.attempt}))
         return self.attempt
 
-    def closing(self) -> tuple[list[dict[str, Any]], list[KeyedEvent]]:
-        """Rows and events that bring every call on its way to an end, for a run that is stopped now."""
-        rows, events = [], []
-        for key, call in self.open.items():
-            rows.append(self._row(key, call, Call.State.CANCELLED, error="Stopped while it was going on."))
-            ends = [_stopped(event) for event in call.started if event.data.get("status") == "start"]
-            events += [KeyedEvent.of(f"{key}#{len(call.started) + n}", event) for n, event in enumerate(ends)]
-        return rows, events
+    def closing(self) -> list[dict[str, Any]]:
+        """Rows of the calls on their way, for a run that is stopped now."""
+        return [self._row(key, call, Call.State.CANCELLED, error=STOPPED) for key, call in self.open.items()]
+
+    async def _start(self, key: str, call: Open) -> None:
+        """Raises `LeaseLost` when the call must not begin: the run was stopped, or is somebody else's."""
+        intent = self._submit(
+            [KeyedEvent.of(f"{key}#{n}", event) for n, event in enumerate(call.started)],
+            [self._row(key, call, Call.State.STARTED)] if call.effect_class is EffectClass.ONCE else [],
+            starts=call.waits,
+        )
+        if call.waits:
+            try:
+                await asyncio.shield(intent)
+            except LeaseLost:
+                del self.open[key]  # it never began
+                raise
+        if self.before_model and call.request.get("role") == "loop":
+            await self.before_model()
 
     async def _record_failure(self, key: str, call: Open, error: ModelError) -> None:
         self._failures += 1
         attempt = f"{key}/failed/{self.epoch}.{self._failures}"
         text = f"{type(error).__name__}: {error}"
-        await self._submit([], [self._row(attempt, call, Call.State.FAILED, error=text)])
+        await asyncio.shield(self._submit([], [self._row(attempt, call, Call.State.FAILED, error=text)]))
 
     def _stamped(self, event: Event) -> Event:
         """The engine counts attempts from 1 in each process; the run counts them all."""
@@ -134,10 +154,10 @@ class DatabaseJournal:
         return event
 
     def _submit(
-        self, events: list[KeyedEvent], calls: Iterable[dict[str, Any]] = ()
+        self, events: list[KeyedEvent], calls: Iterable[dict[str, Any]] = (), *, starts: bool = False
     ) -> "asyncio.Future[dict[str, int]]":
-        record = Record(self.run, self.epoch, events, list(calls))
-        if not record.events and not record.calls:
+        record = Record(self.run, self.epoch, events, list(calls), starts)
+        if not (record.events or record.calls or starts):
             done: asyncio.Future[dict[str, int]] = asyncio.get_running_loop().create_future()
             done.set_result({})
             return done
@@ -172,10 +192,3 @@ def digest(request: dict[str, Any]) -> str:
     """SHA-256 of the call's canonical form: name and proposed arguments."""
     canonical = {"name": request["name"], "arguments": request["arguments"]}
     return hashlib.sha256(orjson.dumps(canonical, option=orjson.OPT_SORT_KEYS)).hexdigest()
-
-
-def _stopped(event: Event) -> Event:
-    data = {key: value for key, value in event.data.items() if key != "tool_args"} | {"status": "done"}
-    if data["type"] == "thinking":
-        return Event(event.channel, data | {"reasoning": ""})
-    return Event(event.channel, data | {"observation": "", "error": "Stopped", "iter_elapsed": None, "artifacts": []})

@@ -2,19 +2,21 @@
 hear of it happens after commit, and its failure is harmless: the sweeper and the next page load make up for it."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from agentapp.engine import Event
+from agentapp.engine import EffectClass, Event
 from conversations import live
 from conversations.crash_points import reach
+from conversations.endings import close_calls, open_steps
 from conversations.events import KeyedEvent
 from conversations.models import Approval, Call, Conversation, Interrupt, Message, Run, RunEvent
 
@@ -48,15 +50,15 @@ def end_run(
     *,
     answer: str = "",
     error: str = "",
-    events: Iterable[KeyedEvent] = (),
     **figures: Any,
 ) -> None:
     """The terminal transition, inside the caller's transaction, on a locked row: answer, `done`, leftovers.
 
-    `events` close what was on its way; `done` comes last, exactly once. Messages that no model call has seen start
-    the next turn, except after a user's stop.
+    Whatever began gets its end; `done` comes last, exactly once. It is an epoch of its own: a worker that does not
+    know yet can say nothing after it.
     """
     run.status, run.reason, run.error, run.answer = status, reason, error[:500], answer
+    run.epoch += 1
     run.ended_at, run.lease_owner, run.lease_expires_at = timezone.now(), "", None
     for name, value in figures.items():
         setattr(run, name, value)
@@ -80,7 +82,8 @@ def end_run(
         "elapsed": round((run.ended_at - (run.started_at or run.created_at)).total_seconds(), 3),
         "message_id": str(message.id) if message else None,
     }
-    closing = [*events]
+    close_calls(run)
+    closing = open_steps(run)
     if status == Run.Status.FAILED:
         data = {
             "code": reason,
@@ -91,7 +94,7 @@ def end_run(
     run.approvals.filter(state=Approval.State.PENDING).update(state=Approval.State.SUPERSEDED)
     add_events(run, [*closing, KeyedEvent.of("end/done", Event("done", done))], ended=True)
     run.save()
-    _hand_over(run)
+    _hand_over(run, message)
     Conversation.objects.filter(id=run.conversation_id).update(updated_at=Now())
     after_commit(tell_run, run)
 
@@ -103,6 +106,8 @@ def held(run_id: UUID, epoch: int) -> Run | None:
 
 def put_back(run: Run, *, reason: str = "", delay: float = 0.0) -> None:
     """Back into the queue: this worker stops, or (`reason`, `delay` in seconds) the run waits for its model."""
+    if _was_stopped(run):
+        return
     run.status, run.reason, run.lease_owner, run.lease_expires_at = Run.Status.QUEUED, reason, "", None
     run.crashes, run.enqueued_at = 0, timezone.now()
     if reason:
@@ -118,6 +123,8 @@ def put_back(run: Run, *, reason: str = "", delay: float = 0.0) -> None:
 
 def suspend(run: Run, reason: str, request: dict[str, Any]) -> None:
     """The run waits for a person and holds nothing. A decision that came in meanwhile sends it back at once."""
+    if _was_stopped(run):
+        return
     if reason == "approval" and not run.approvals.filter(state=Approval.State.PENDING).exists():
         put_back(run)
         return
@@ -173,9 +180,34 @@ def tell_run(run: Run) -> None:
     live.tell_user(run.user_id, "run", data)
 
 
+def tell_message(user_id: int, message: Message) -> None:
+    data = {
+        "id": str(message.id),
+        "conversation": str(message.conversation_id),
+        "role": message.role,
+        "content": message.content,
+        "client_id": message.client_id,
+        "parent": str(message.parent_id) if message.parent_id else None,
+        "injected": message.injected,
+        "recalled": message.recalled,
+    }
+    live.tell_user(user_id, "message", data)
+
+
+def _was_stopped(run: Run) -> bool:
+    """Ends a run that somebody stopped while its worker let go of it."""
+    if run.cancel_requested_at is not None:
+        end_run(run, Run.Status.CANCELLED, "user")
+    return run.cancel_requested_at is not None
+
+
 def _copy_finished(source: Run, target: Run) -> None:
-    """The finished records of `source`, except its answer: a new run answers anew with what was found."""
-    finished = source.calls.filter(state=Call.State.SUCCEEDED).exclude(key__startswith="answer/").order_by("id")
+    """The finished records of `source`, except its answer: a new run answers anew with what was found.
+
+    Calls that must not be repeated come along in any state: if it is not known what became of one, a person is asked.
+    """
+    kept = Q(state=Call.State.SUCCEEDED) | Q(effect_class=EffectClass.ONCE)
+    finished = source.calls.filter(kept).exclude(key__startswith="answer/").order_by("id")
     copies = []
     for call in finished:
         call.pk, call.run, call.epoch = None, target, 0
@@ -183,14 +215,25 @@ def _copy_finished(source: Run, target: Run) -> None:
     Call.objects.bulk_create(copies)
 
 
-def _hand_over(run: Run) -> None:
-    """Interrupts that nobody saw become the next turn; after a user's stop they stay as messages of the record."""
-    left = list(run.interrupts.filter(state=Interrupt.State.QUEUED).select_related("message").order_by("id"))
-    if not left:
+def _hand_over(run: Run, answer: Message | None) -> None:
+    """Interrupts that nobody saw become the next turn; after a user's stop they go back to where they were written."""
+    unseen = run.interrupts.select_for_update(of=("self",)).filter(state__in=Interrupt.UNSEEN)
+    left = [item.message for item in unseen.select_related("message").order_by("id")]
+    if not left or run.reason == "conversation_deleted":
         return
-    Interrupt.objects.filter(id__in=[item.id for item in left]).update(state=Interrupt.State.HANDED_OVER)
-    if run.status != Run.Status.CANCELLED:
-        start_run(left[-1].message)
+    stopped, at = run.status == Run.Status.CANCELLED, timezone.now()
+    state = Interrupt.State.RECALLED if stopped else Interrupt.State.HANDED_OVER
+    run.interrupts.filter(message__in=left).update(state=state)
+    for number, message in enumerate(left):
+        if stopped:
+            message.recalled = True
+        else:  # it was sent before the answer was written, and now it follows it
+            message.created_at = at + timedelta(microseconds=number)
+            message.parent, message.injected = answer or message.parent, False
+        message.save(update_fields=["recalled", "created_at", "parent", "injected"])
+        after_commit(tell_message, run.user_id, message)
+    if not stopped:
+        start_run(left[-1])
 
 
 def after_commit(call: Callable[..., None], *arguments: Any) -> None:

@@ -240,13 +240,17 @@ class RunEvent(models.Model):
 
 
 class Interrupt(models.Model):
-    """A message sent while a run was going on. Never lost: read by the run, or handed over to the next turn."""
+    """A message sent while a run was going on. Never lost: read by the run, handed over to the next turn, or given
+    back to its writer."""
 
     class State(models.TextChoices):
         QUEUED = "queued", "Not yet read"
+        READ = "read", "On its way to the model"
         ADMITTED = "admitted", "Read by the run"
         RECALLED = "recalled", "Taken back"
         HANDED_OVER = "handed_over", "Became the next turn"
+
+    UNSEEN = (State.QUEUED, State.READ)  # no reply of a model that knew it is on record
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="interrupts")
     message = models.OneToOneField(Message, on_delete=models.CASCADE, related_name="interrupt")

@@ -86,7 +86,14 @@ def total_usage(run: Run) -> dict[str, Any]:
     return dict(zip((*names, "calls"), row, strict=True))
 
 
-def waiting_interrupts(run_id: UUID) -> list[tuple[int, UUID, str]]:
-    """Messages sent to the run that no model call has seen: row, message and text."""
-    rows = Interrupt.objects.filter(run_id=run_id, state=Interrupt.State.QUEUED).order_by("id")
-    return list(rows.values_list("id", "message_id", "message__content"))
+def waiting_interrupts(run_id: UUID) -> list[tuple[str, str]]:
+    """Messages sent to the run that no recorded model call has seen: id and text."""
+    rows = Interrupt.objects.filter(run_id=run_id, state__in=Interrupt.UNSEEN).order_by("id")
+    return [(str(message), text) for message, text in rows.values_list("message_id", "message__content")]
+
+
+def claim_interrupts(run_id: UUID) -> list[tuple[str, str]]:
+    """The same, for a model call that begins now: from here on they cannot be recalled."""
+    Interrupt.objects.filter(run_id=run_id, state=Interrupt.State.QUEUED).update(state=Interrupt.State.READ)
+    rows = Interrupt.objects.filter(run_id=run_id, state=Interrupt.State.READ).order_by("id")
+    return [(str(message), text) for message, text in rows.values_list("message_id", "message__content")]

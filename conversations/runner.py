@@ -1,10 +1,11 @@
 """Drives the engine for one claimed run: rows in, events out, one of the ends of `Run.Status` at last."""
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable
+from typing import Any, ParamSpec, TypeVar
 
-from django.db import OperationalError, transaction
+from django.db import InterfaceError, OperationalError, transaction
 
 from agentapp.database import in_thread
 from agentapp.engine import (
@@ -29,19 +30,20 @@ from conversations.errors import LeaseLost
 from conversations.journal import DatabaseJournal
 from conversations.lifecycle import end_run, held, put_back, suspend
 from conversations.models import Call, Run
-from conversations.preparation import Prepared, prepare, total_usage, waiting_interrupts
+from conversations.preparation import Prepared, claim_interrupts, prepare, total_usage, waiting_interrupts
 from conversations.reconciliation import unknown_call
 from conversations.writer import Writer
 from tools_admin.clients import ModelClients
 from tools_admin.errors import NoModel
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+P = ParamSpec("P")
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 # How long a run waits for a model that does not answer: after each failure a longer pause, 30 minutes in all.
 PATIENCE_SECONDS = (2, 5, 10, 20, 30, *[60] * 30)
+DATABASE_PATIENCE_SECONDS, DATABASE_RETRY_SECONDS = 60.0, 0.5
 PIECE_CHARS = 400
 
 
@@ -76,7 +78,7 @@ class RunExecution:
         self._journal: DatabaseJournal | None = None
         self._answer: Answer | None = None
         self._interrupts = InterruptQueue()
-        self._known_interrupts: set[int] = set()
+        self._known_interrupts: set[str] = set()
 
     async def execute(self) -> None:
         """Runs to an end, or puts the run back. Cancelling the task stops it; `stop()` then says what became of it."""
@@ -88,7 +90,8 @@ class RunExecution:
                 return
             await self._work()
         except LeaseLost:
-            log.warning("Run %s belongs to another worker now; this one lets go.", self.claimed.run)
+            log.info("Run %s was stopped, or belongs to another worker now.", self.claimed.run)
+            await self.stop("user")
         except NoModel as error:
             await self._end(Run.Status.FAILED, "no_model", error=str(error))
         except ModelUnavailable as error:
@@ -100,6 +103,9 @@ class RunExecution:
             await self._wait_for_person(waiting.reason, waiting.key)
         except UnknownOutcome as doubt:
             await self._wait_for_person("reconciliation", doubt.key)
+        except (OperationalError, InterfaceError) as error:
+            # The lease runs out, and another claim goes over the journal to the same end.
+            log.warning("Run %s: the database does not answer (%s).", self.claimed.run, str(error).strip()[:200])
         except Exception:
             log.exception("Run %s failed", self.claimed.run)
             text = f"Something went wrong inside. An administrator finds it in the log under {self.claimed.run}."
@@ -108,11 +114,22 @@ class RunExecution:
             await self._log.close()
 
     async def read_interrupts(self) -> None:
-        """Puts messages that were sent meanwhile where the loop finds them; it marks them when it has read them."""
-        for number, message, text in await in_thread(waiting_interrupts, self.claimed.run):
-            if number not in self._known_interrupts:
-                self._known_interrupts.add(number)
-                self._interrupts.put(text, id=str(message))
+        """Messages that were sent meanwhile go where the loop finds them, recalled ones leave it."""
+        self._queue(await in_thread(waiting_interrupts, self.claimed.run))
+
+    async def _claim_interrupts(self) -> None:
+        """What the loop is about to read can no longer be recalled, and what was recalled it does not read."""
+        if len(self._interrupts):
+            self._queue(await _patiently(claim_interrupts, self.claimed.run))
+
+    def _queue(self, rows: list[tuple[str, str]]) -> None:
+        for gone in set(self._interrupts.ids) - {message for message, _ in rows}:
+            self._interrupts.recall(gone)
+            self._known_interrupts.discard(gone)
+        for message, text in rows:
+            if message not in self._known_interrupts:
+                self._known_interrupts.add(message)
+                self._interrupts.put(text, id=message)
 
     async def stop(self, reason: str) -> None:
         """What becomes of the run after its task was cancelled."""
@@ -122,8 +139,9 @@ class RunExecution:
             await self._transition(put_back)
 
     async def _work(self) -> None:
-        prepared = await in_thread(prepare, self.claimed.run, self._models)
-        self._journal = journal = await in_thread(DatabaseJournal.load, prepared.run, self._writer, self._log)
+        prepared = await _patiently(prepare, self.claimed.run, self._models)
+        self._journal = journal = await _patiently(DatabaseJournal.load, prepared.run, self._writer, self._log)
+        journal.before_model = self._claim_interrupts
         self._answer = answer = Answer(journal, self._log)
         state = {
             "status": "running",
@@ -133,7 +151,7 @@ class RunExecution:
         }
         journal.note(f"run/running/{self.claimed.epoch}", Event("run", state))
         agent = self._agent(prepared, journal, answer)
-        await self.read_interrupts()
+        self._queue(await _patiently(waiting_interrupts, self.claimed.run))
         result = await agent.run(prepared.query, history=prepared.history, interrupts=self._interrupts)
         text = await self._deliver(agent, prepared.query, result, journal, answer)
         reach("K12")
@@ -142,9 +160,9 @@ class RunExecution:
     def _agent(self, prepared: Prepared, journal: DatabaseJournal, answer: Answer) -> ReActAgent:
         async def gate(tool: Tool, arguments: dict[str, Any], key: str) -> Allow | Deny:
             try:
-                return await in_thread(permit, prepared.run, tool, arguments, key)
+                return await _patiently(permit, prepared.run, tool, arguments, key)
             except RunSuspended:
-                approval = await in_thread(prepared.run.approvals.get, key=key)
+                approval = await _patiently(prepared.run.approvals.get, key=key)
                 journal.note(f"approval/{key}/pending", Event("approval", approval_data(approval)))
                 raise
 
@@ -208,22 +226,24 @@ class RunExecution:
     async def _end(
         self, status: Run.Status, reason: str, *, answer: str = "", error: str = "", iterations: int = 0
     ) -> None:
-        rows, events = self._journal.closing() if self._journal else ([], [])
+        rows = self._journal.closing() if self._journal else []
         attempt = self._journal.attempt if self._journal else 0
 
         def end(run: Run) -> None:
-            Call.objects.bulk_create(
-                [Call(run=run, epoch=run.epoch, **row) for row in rows],
-                update_conflicts=True,
-                unique_fields=["run", "key"],
-                update_fields=["state", "error", "ended_at"],
-            )
-            figures = {"usage": total_usage(run), "attempt": attempt, "iterations": iterations or _iterations(run)}
-            end_run(run, status, reason, answer=answer, error=error, events=events, **figures)
+            Call.objects.bulk_create([Call(run=run, epoch=run.epoch, **row) for row in rows], ignore_conflicts=True)
+            figures: dict[str, Any] = {
+                "usage": total_usage(run),
+                "attempt": attempt,
+                "iterations": iterations or _iterations(run),
+            }
+            if status == Run.Status.FAILED and run.cancel_requested_at:  # whoever stopped it is not told that it failed
+                end_run(run, Run.Status.CANCELLED, "user", answer=answer, **figures)
+            else:
+                end_run(run, status, reason, answer=answer, error=error, **figures)
 
         await self._transition(end)
 
-    async def _transition(self, change: "Callable[[Run], None]") -> None:
+    async def _transition(self, change: Callable[[Run], None]) -> None:
         """Applies a change to the locked row if it is still ours, after everything on its way has been written."""
         await self._log.close()
 
@@ -232,13 +252,21 @@ class RunExecution:
             if run := held(self.claimed.run, self.claimed.epoch):
                 change(run)
 
+        await _patiently(apply)
+
+
+async def _patiently(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Database work that waits for the database, as records do. Whether it still counts is for the epoch to say."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + DATABASE_PATIENCE_SECONDS
+    while True:
         try:
-            await in_thread(apply)
-        except OperationalError as error:
-            # The lease runs out and another claim goes over the journal to the same end.
-            log.warning(
-                "Run %s: the database does not answer (%s); it will be taken up again.", self.claimed.run, error
-            )
+            return await in_thread(work, *args, **kwargs)
+        except (OperationalError, InterfaceError) as error:
+            if loop.time() > until:
+                raise
+            log.warning("The database does not answer (%s); the run waits.", str(error).strip()[:200])
+        await asyncio.sleep(DATABASE_RETRY_SECONDS)
 
 
 async def _pieces(text: str) -> AsyncIterator[str]:

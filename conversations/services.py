@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from conversations import live
 from conversations.cleaning import clean
-from conversations.errors import EmptyMessage, MessageTooLong, NotFound, RunActive, RunEnded
-from conversations.lifecycle import after_commit, end_run, start_run, wake
+from conversations.errors import AlreadyRead, EmptyMessage, MessageTooLong, NotFound, RunActive, RunEnded
+from conversations.lifecycle import after_commit, end_run, start_run, tell_message, wake
 from conversations.models import Conversation, Inspection, Interrupt, Message, Run
 from tools_admin.services import default_agent
 
@@ -73,7 +73,7 @@ def _send(user: "User", content: str, conversation_id: UUID | None, client_id: s
         after_commit(wake, active.id)
     run = active or start_run(message, mode=mode)
     Conversation.objects.filter(id=conversation.id).update(updated_at=Now())
-    after_commit(_tell_message, user.pk, message)
+    after_commit(tell_message, user.pk, message)
     return Sent(conversation, message, run, active is not None)
 
 
@@ -86,7 +86,8 @@ def cancel_run(user: "User", run_id: UUID) -> Run:
         if run.cancel_requested_at is None:
             run.cancel_requested_at = timezone.now()
             run.save(update_fields=["cancel_requested_at"])
-        if run.status != Run.Status.RUNNING or (run.lease_expires_at and run.lease_expires_at < timezone.now()):
+        orphaned = Run.objects.filter(id=run.id, lease_expires_at__lt=Now()).exists()
+        if run.status != Run.Status.RUNNING or orphaned:
             end_run(run, Run.Status.CANCELLED, "user")
     if run.is_active:
         wake(run.id)
@@ -105,6 +106,29 @@ def retry_run(user: "User", run_id: UUID) -> Run:
             return start_run(run.message, mode=run.mode, copy_from=run)
     except IntegrityError:
         raise RunActive from None
+
+
+def recall_message(user: "User", message_id: UUID) -> Message:
+    """Takes back a message that was sent to a running agent and that no model call has read. Idempotent.
+
+    Raises NotFound, AlreadyRead.
+    """
+    with transaction.atomic(durable=True):
+        interrupts = Interrupt.objects.select_for_update(of=("self",)).filter(message_id=message_id)
+        interrupt = interrupts.filter(message__in=Message.objects.visible_to(user)).first()
+        if interrupt is None:
+            raise NotFound("message")
+        message = interrupt.message
+        if interrupt.state == Interrupt.State.QUEUED:
+            interrupt.state = Interrupt.State.RECALLED
+            interrupt.save(update_fields=["state"])
+            message.recalled = True
+            message.save(update_fields=["recalled"])
+            after_commit(tell_message, user.pk, message)
+            after_commit(wake, interrupt.run_id)
+        if not message.recalled:
+            raise AlreadyRead
+    return message
 
 
 def pin_message(user: "User", message_id: UUID, pinned: bool) -> Message:
@@ -180,20 +204,6 @@ def _run(user: "User", run_id: UUID) -> Run:
     if run is None:
         raise NotFound("run")
     return run
-
-
-def _tell_message(user_id: int, message: Message) -> None:
-    data = {
-        "id": str(message.id),
-        "conversation": str(message.conversation_id),
-        "role": message.role,
-        "content": message.content,
-        "client_id": message.client_id,
-        "parent": str(message.parent_id) if message.parent_id else None,
-        "injected": message.injected,
-        "recalled": message.recalled,
-    }
-    live.tell_user(user_id, "message", data)
 
 
 def _tell_conversation(conversation: Conversation, deleted: bool) -> None:

@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass
 from uuid import UUID, uuid4
 
 import redis
@@ -25,6 +26,19 @@ from tools_admin.clients import ModelClients
 log = logging.getLogger(__name__)
 
 
+@dataclass(slots=True)
+class _Held:
+    """A run in this worker's hands, and why it is being stopped."""
+
+    execution: RunExecution
+    task: asyncio.Task[None]
+    reason: str = ""
+
+    def stop(self, reason: str) -> None:
+        self.reason = self.reason or reason
+        self.task.cancel()
+
+
 class Worker:
     """Lives as long as its process. `run()` is called from Celery's threads, everything else happens on the loop."""
 
@@ -35,8 +49,7 @@ class Worker:
         self._redis = live.async_client()
         self._appender = Appender(live.async_client())
         self._models = ModelClients()
-        self._runs: dict[UUID, tuple[RunExecution, asyncio.Task[None]]] = {}
-        self._reasons: dict[UUID, str] = {}
+        self._runs: dict[UUID, _Held] = {}
         self._draining = False
         self._background: list[asyncio.Task[None]] = []
         threading.Thread(target=self._live, name="runs", daemon=True).start()
@@ -74,27 +87,25 @@ class Worker:
         if claimed is None:
             return
         reach("K2")
+        if former := self._runs.get(run_id):  # this worker's own lease ran out, as after an outage of the database
+            former.stop("lease")
+            await asyncio.wait([former.task])
         execution = RunExecution(claimed, self._writer, self._appender, self._models)
-        task = asyncio.create_task(execution.execute(), name=f"run {run_id}")
-        self._runs[run_id] = (execution, task)
+        held = _Held(execution, asyncio.create_task(execution.execute(), name=f"run {run_id}"))
+        self._runs[run_id] = held
         try:
-            await asyncio.wait([task])
+            await asyncio.wait([held.task])
         finally:
-            self._runs.pop(run_id, None)
-            reason = self._reasons.pop(run_id, "")
-        if task.cancelled():
-            await execution.stop(reason)
-        elif error := task.exception():
+            if self._runs.get(run_id) is held:
+                del self._runs[run_id]
+        if held.task.cancelled():
+            await execution.stop(held.reason)
+        elif error := held.task.exception():
             raise error
 
-    def _stop(self, run_id: UUID, reason: str) -> None:
-        if run_id in self._runs:
-            self._reasons.setdefault(run_id, reason)
-            self._runs[run_id][1].cancel()
-
     def _stop_all(self, reason: str) -> None:
-        for run_id in list(self._runs):
-            self._stop(run_id, reason)
+        for held in self._runs.values():
+            held.stop(reason)
 
     async def _beat_for_ever(self) -> None:
         while True:
@@ -109,20 +120,24 @@ class Worker:
             await asyncio.sleep(settings.RUN_HEARTBEAT_SECONDS)
 
     async def _renew(self) -> None:
-        epochs = {run_id: execution.claimed.epoch for run_id, (execution, _) in self._runs.items()}
-        if not epochs:
+        mine = dict(self._runs)
+        if not mine:
             return
-        held, cancelled = await in_thread(claims.renew, self.name, epochs)
-        for run_id in epochs.keys() - held:
-            self._stop(run_id, "lease")
-        for run_id in cancelled:
-            self._stop(run_id, "user")
+        epochs = {run_id: held.execution.claimed.epoch for run_id, held in mine.items()}
+        renewed = await in_thread(claims.renew, self.name, epochs)
+        for run_id, held in mine.items():
+            if run_id not in renewed.held:
+                held.stop("lease")
+            elif run_id in renewed.stopped:
+                held.stop("user")
+            elif run_id in renewed.spoken_to:
+                await held.execution.read_interrupts()
 
     async def _look_at(self, run_id: UUID) -> None:
-        """Somebody stopped this run, or said something to it."""
-        if run_id in self._runs:
+        """Somebody stopped this run, said something to it, or took it back."""
+        if held := self._runs.get(run_id):
             await self._renew()
-            await self._runs[run_id][0].read_interrupts()
+            await held.execution.read_interrupts()
 
     async def _listen_for_ever(self) -> None:
         """Wake-ups make a stop felt at once; without them the heartbeat sees it a little later."""

@@ -2,8 +2,8 @@
 
 Each caller waits for the commit that holds its record. A record is one SQL statement: it counts up the run's `seq`,
 writes the call, appends the events, and marks interrupts that they report as read and approvals as used; all only if
-the run still belongs to the caller's epoch. Applying the same record twice (after a connection broke between commit
-and answer) changes nothing.
+the run still belongs to the caller's epoch and, where a call starts, only if nobody has stopped the run. Applying the
+same record twice (after a connection broke between commit and answer) changes nothing.
 """
 
 import asyncio
@@ -35,8 +35,10 @@ WITH given AS (
         SELECT 1 FROM conversations_runevent known WHERE known.run_id = %(run)s AND known.key = given.key
     )
 ), fence AS (
-    UPDATE conversations_run SET next_seq = next_seq + (SELECT count(*) FROM fresh)
+    UPDATE conversations_run SET next_seq = next_seq + (SELECT count(*) FROM fresh),
+        crashes = CASE WHEN %(calls)s::jsonb @> '[{"state": "succeeded"}]' THEN 0 ELSE crashes END
     WHERE id = %(run)s AND epoch = %(epoch)s AND status = 'running'
+        AND NOT (%(starts)s AND cancel_requested_at IS NOT NULL)
     RETURNING next_seq - (SELECT count(*) FROM fresh) AS first_seq
 ), recorded AS (
     INSERT INTO conversations_call (run_id, key, kind, request, digest, effect_class, state, result, error,
@@ -56,7 +58,7 @@ WITH given AS (
     RETURNING seq, key
 ), admitted AS (
     UPDATE conversations_interrupt interrupt SET state = 'admitted' FROM fence, fresh
-    WHERE fresh.channel = 'inject' AND interrupt.run_id = %(run)s AND interrupt.state = 'queued'
+    WHERE fresh.channel = 'inject' AND interrupt.run_id = %(run)s AND interrupt.state IN ('queued', 'read')
         AND interrupt.message_id = (fresh.data->>'message_id')::uuid
 ), consumed AS (
     UPDATE conversations_approval approval SET state = 'consumed'
@@ -69,12 +71,13 @@ SELECT (SELECT first_seq FROM fence), (SELECT json_agg(json_build_array(seq, key
 
 @dataclass(slots=True)
 class Record:
-    """Calls and events of one run, written together or not at all."""
+    """Calls and events of one run, written together or not at all. `starts`: it is the start of a call."""
 
     run: UUID
     epoch: int
     events: list[KeyedEvent]
     calls: list[dict[str, Any]] = field(default_factory=list)
+    starts: bool = False
     at: datetime = field(default_factory=lambda: datetime.now().astimezone())
 
     def parameters(self) -> dict[str, Any]:
@@ -83,6 +86,7 @@ class Record:
             "run": self.run,
             "epoch": self.epoch,
             "at": self.at,
+            "starts": self.starts,
             "events": orjson.dumps(events).decode(),
             "calls": orjson.dumps(self.calls, default=str).decode(),
         }
@@ -92,14 +96,17 @@ class Writer:
     """`submit()` from the worker's loop; the future gives the `seq` of each event that was new, by its key."""
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[Record, asyncio.Future[dict[str, int]]]] = []
+        self._waiting: list[tuple[dict[str, Any], asyncio.Future[dict[str, int]]]] = []
         self._wake = asyncio.Event()
         self._connection: psycopg.AsyncConnection[Any] | None = None
 
     def submit(self, record: Record) -> "asyncio.Future[dict[str, int]]":
-        """Raises `LeaseLost` (in the future) when the run belongs to another epoch by now."""
+        """Raises `LeaseLost` (in the future) when the run belongs to another epoch by now, or the call was stopped.
+
+        A record that cannot be written as JSON is its caller's fault and raises at once.
+        """
         future: asyncio.Future[dict[str, int]] = asyncio.get_running_loop().create_future()
-        self._waiting.append((record, future))
+        self._waiting.append((record.parameters(), future))
         self._wake.set()
         return future
 
@@ -115,10 +122,10 @@ class Writer:
         finally:
             await self._disconnect()
 
-    async def _write_until_done(self, group: list[tuple[Record, "asyncio.Future[dict[str, int]]"]]) -> None:
+    async def _write_until_done(self, group: list[tuple[dict[str, Any], "asyncio.Future[dict[str, int]]"]]) -> None:
         while True:
             try:
-                rows = await self._write([record for record, _ in group])
+                rows = await self._write([parameters for parameters, _ in group])
             except psycopg.OperationalError as error:
                 log.warning("The database does not answer (%s); %d records wait.", str(error).strip()[:200], len(group))
                 await self._disconnect()
@@ -135,10 +142,10 @@ class Writer:
                     _settle(future, LeaseLost() if first_seq is None else {key: seq for seq, key in appended or ()})
                 return
 
-    async def _write(self, records: list[Record]) -> list[tuple[int | None, list[tuple[int, str]] | None]]:
+    async def _write(self, records: list[dict[str, Any]]) -> list[tuple[int | None, list[tuple[int, str]] | None]]:
         connection = await self._connect()
         async with connection.transaction(), connection.pipeline():
-            cursors = [await connection.execute(RECORD, record.parameters(), prepare=True) for record in records]
+            cursors = [await connection.execute(RECORD, parameters, prepare=True) for parameters in records]
         return [row for cursor in cursors if (row := await cursor.fetchone())]
 
     async def _connect(self) -> psycopg.AsyncConnection[Any]:

@@ -48,7 +48,7 @@ class Chaos(Installation):
         super().restore()
 
     def answer(self, request: dict[str, Any]) -> Reply:
-        """"use append_once hold_line on X" makes these calls in one reply, then an answer; else `think`."""
+        """Told "use append_once hold_line on X" it makes these calls in one reply, then an answer; else `think`."""
         if fault := _unpaired(request["messages"]):
             self.faults.append(fault)
             return {"status": 400, "error": fault}
@@ -98,6 +98,12 @@ class Chaos(Installation):
         )
         assert state["reason"] == reason
         return state
+
+    def events(self, run: str, channel: str, status: str) -> int:
+        query = (
+            "SELECT count(*) FROM conversations_runevent WHERE run_id = %s AND channel = %s AND data->>'status' = %s"
+        )
+        return int(self.sql(query, run, channel, status)[0][0])
 
     def check(self, run: str) -> None:
         events = self.sql("SELECT seq, channel, data FROM conversations_runevent WHERE run_id = %s ORDER BY seq", run)

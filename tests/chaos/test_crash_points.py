@@ -79,8 +79,7 @@ def test_a_broken_answer_is_begun_anew_and_never_doubled(chaos: Chaos, person: P
     chaos.restore()
     ended = chaos.ended(person, run["id"])
     assert ended["answer"] == " ".join(f"word{n}" for n in range(400))
-    starts = "SELECT count(*) FROM conversations_runevent WHERE run_id = %s AND channel = 'answer' AND data->>'status' = 'start'"
-    assert chaos.sql(starts, run["id"]) == [(2,)]
+    assert chaos.events(run["id"], "answer", "start") == 2
 
 
 def test_a_message_whose_web_process_died_before_the_enqueue_is_answered(chaos: Chaos, person: Person) -> None:

@@ -56,11 +56,11 @@ def test_an_ended_run_is_never_claimed(run: Run, status: str) -> None:
 def test_a_heartbeat_tells_lost_runs_from_stopped_ones(run: Run) -> None:
     claimed = claims.claim(run.id, "me")
     assert claimed
-    assert claims.renew("me", {run.id: claimed.epoch}) == ({run.id}, set())
+    assert claims.renew("me", {run.id: claimed.epoch}) == ({run.id}, set(), set())
     Run.objects.filter(id=run.id).update(cancel_requested_at=timezone.now())
-    assert claims.renew("me", {run.id: claimed.epoch}) == ({run.id}, {run.id})
+    assert claims.renew("me", {run.id: claimed.epoch}) == ({run.id}, {run.id}, set())
     Run.objects.filter(id=run.id).update(epoch=9)
-    assert claims.renew("me", {run.id: claimed.epoch}) == (set(), set())
+    assert claims.renew("me", {run.id: claimed.epoch}) == (set(), set(), set())
 
 
 def test_the_sweeper_finds_what_nobody_works_on(run: Run) -> None:

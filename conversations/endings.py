@@ -1,0 +1,41 @@
+"""What a run leaves open when it ends: every started call and every started step gets an end."""
+
+from typing import Any
+
+from django.utils import timezone
+
+from conversations.events import KeyedEvent
+from conversations.models import Call, Run, RunEvent
+
+STOPPED = "Stopped while it was going on; its effect may have happened."
+
+
+def close_calls(run: Run) -> None:
+    """Calls whose start is on record and whose end is not."""
+    started = run.calls.filter(state=Call.State.STARTED)
+    started.update(state=Call.State.CANCELLED, error=STOPPED, ended_at=timezone.now())
+
+
+def open_steps(run: Run) -> list[KeyedEvent]:
+    """The ends of steps that began, whichever worker began them, and will not end by themselves."""
+    fields = ("type", "iteration", "call_id", "step_id")
+    steps = RunEvent.objects.filter(run=run, channel="step", data__type__in=("thinking", "iteration"))
+    begun: dict[tuple[Any, ...], str] = {}
+    for key, status, *place in steps.order_by("seq").values_list(
+        "key", "data__status", *(f"data__{field}" for field in fields)
+    ):
+        if status == "start":
+            begun[tuple(place)] = key
+        else:
+            begun.pop(tuple(place), None)
+    if not begun:
+        return []
+    rows = RunEvent.objects.filter(run=run, key__in=begun.values()).order_by("seq")
+    return [KeyedEvent(f"{row.key}/stopped", row.channel, _stopped(row.data)) for row in rows]
+
+
+def _stopped(data: dict[str, Any]) -> dict[str, Any]:
+    told = {name: value for name, value in data.items() if name != "tool_args"} | {"status": "done"}
+    if told["type"] == "thinking":
+        return told | {"reasoning": ""}
+    return told | {"observation": "", "error": "Stopped", "iter_elapsed": None, "artifacts": []}
