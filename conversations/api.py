@@ -109,6 +109,11 @@ def change_message(request: HttpRequest, message_id: UUID, body: MessagePatch) -
     return services.pin_message(caller(request), message_id, body.pinned)
 
 
+@router.post("/messages/{uuid:message_id}/recall", response=MessageOut, summary="Take back a message nobody has read")
+def recall_message(request: HttpRequest, message_id: UUID) -> Message:
+    return services.recall_message(caller(request), message_id)
+
+
 @router.get("/status", response=StatusOut, summary="Is the model there, is a worker there?")
 def status(request: HttpRequest) -> dict[str, object]:
     return {"model": model_status(), "worker": worker_seen()}

@@ -119,6 +119,9 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         else:
             await watch.follow(sent.run.id)
 
+    async def recall(self, action: dict[str, Any]) -> None:
+        await in_thread(services.recall_message, self.user, UUID(str(action["message"])))
+
     async def cancel(self, action: dict[str, Any]) -> None:
         await in_thread(services.cancel_run, self.user, UUID(str(action["run"])))
 
@@ -197,6 +200,7 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
 _ACTIONS: dict[str, Callable[[PageConsumer, dict[str, Any]], Any]] = {
     "send": PageConsumer.send_message,
+    "recall": PageConsumer.recall,
     "cancel": PageConsumer.cancel,
     "retry": PageConsumer.retry,
     "decide": PageConsumer.decide,

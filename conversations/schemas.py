@@ -85,6 +85,7 @@ class MessageOut(Schema):
     pinned: bool
     partial: bool
     injected: bool
+    recalled: bool
     created_at: datetime
 
 
