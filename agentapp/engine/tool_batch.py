@@ -7,12 +7,12 @@ import difflib
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .delegation import AgentTool, delegate
 from .errors import RunSuspended, UnknownOutcome
-from .events import tool_done, tool_start
+from .events import Event, tool_done, tool_start
 from .journal import CallKind, Effect, EffectClass
 from .limits import Spent
 from .messages import ToolCall, Usage
@@ -42,6 +42,20 @@ class Deny:
 
 
 Gate = Callable[[Tool, dict[str, Any], str], Awaitable[Allow | Deny]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One call at its position. `arguments` are those that it runs with."""
+
+    iteration: int
+    name: str
+    key: str
+    call: ToolCall
+    arguments: dict[str, Any]
+
+    def start(self) -> Event:
+        return tool_start(self.iteration, self.key, self.call.name, self.arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,106 +93,88 @@ class ToolBatch:
 
     async def _one(self, iteration: int, slot: int, call: ToolCall, refusal: str | None) -> dict[str, Any]:
         name = f"{iteration}/tool/{slot}"
+        place = _Place(iteration, name, self.scope.key(name), call, call.arguments)
         tool = self.registry.get(call.name)
         fault = None if refusal else self._fault(tool, call)
-        arguments = call.arguments
-        if tool is not None and not (refusal or fault) and not self._is_decided(name):
-            decision = await self._decide(tool, arguments, self.scope.key(name))
+        if tool is not None and not (refusal or fault) and not self._is_decided(place):
+            decision = await self._decide(tool, place)
             if isinstance(decision, Deny):
                 refusal = f"denied: {decision.reason}"
             elif decision.arguments is not None:
-                arguments = decision.arguments
+                place = replace(place, arguments=decision.arguments)
         if tool is None or refusal or fault:
-            refused = error_result(refusal or fault or "", not_run="invalid" if fault else "refused")
-            return await self._record(iteration, name, call, arguments, lambda: _value(refused), EffectClass.PURE)
+            return await self._refuse(place, refusal or fault or "", "invalid" if fault else "refused")
         if isinstance(tool, AgentTool):
-            return await self._delegate(iteration, name, call, tool, arguments)
-        if tool.cacheable:
-            return await self._once_for_all(iteration, name, call, tool, arguments)
-        return await self._run(iteration, name, call, tool, arguments)
+            return await self._delegate(place, tool)
+        return await (self._once_for_all(place, tool) if tool.cacheable else self._run(place, tool))
 
-    def _is_decided(self, name: str) -> bool:
-        return self.scope.recorded(name) or self.scope.recorded(f"{name}/start")
+    def _is_decided(self, place: _Place) -> bool:
+        return self.scope.recorded(place.name) or self.scope.recorded(f"{place.name}/start")
 
     async def _record(
-        self,
-        iteration: int,
-        name: str,
-        call: ToolCall,
-        arguments: dict[str, Any],
-        effect: Effect,
-        effect_class: EffectClass,
-        *,
-        announced: bool = False,
+        self, place: _Place, effect: Effect, effect_class: EffectClass, *, announced: bool = False
     ) -> dict[str, Any]:
         """The journaled call, with its two events. Arguments that a person edited stand beside the proposed ones."""
-        key = self.scope.key(name)
-        edited = {} if arguments == call.arguments else {"executed_arguments": arguments}
+        call = place.call
+        edited = {} if place.arguments == call.arguments else {"executed_arguments": place.arguments}
 
         async def whole() -> dict[str, Any]:
             return {**await effect(), **edited}
 
         return await self.scope.call(
-            name,
+            place.name,
             CallKind.TOOL,
             {"name": call.name, "arguments": call.arguments, "call_id": call.id, **edited},
             whole,
             effect_class=effect_class,
-            started=() if announced else (tool_start(iteration, key, call.name, arguments),),
-            finished=lambda result: (tool_done(iteration, key, call.name, result),),
+            started=() if announced else (place.start(),),
+            finished=lambda result: (tool_done(place.iteration, place.key, call.name, result),),
         )
 
-    async def _run(
-        self, iteration: int, name: str, call: ToolCall, tool: Tool, arguments: dict[str, Any]
-    ) -> dict[str, Any]:
+    async def _refuse(self, place: _Place, why: str, not_run: str) -> dict[str, Any]:
+        return await self._record(place, _giving(error_result(why, not_run=not_run)), EffectClass.PURE)
+
+    async def _run(self, place: _Place, tool: Tool) -> dict[str, Any]:
         async def effect() -> dict[str, Any]:
-            token = _call_key.set(self.scope.key(name))
+            token = _call_key.set(place.key)
             begun = self.time()
             try:
-                result = await tool.execute(arguments)
+                result = await tool.execute(place.arguments)
             finally:
                 _call_key.reset(token)
             return result_to_dict(result, tool, round(max(0.0, self.time() - begun), 6))
 
-        return await self._record(iteration, name, call, arguments, effect, tool.effect_class)
+        return await self._record(place, effect, tool.effect_class)
 
-    async def _once_for_all(
-        self, iteration: int, name: str, call: ToolCall, tool: Tool, arguments: dict[str, Any]
-    ) -> dict[str, Any]:
+    async def _once_for_all(self, place: _Place, tool: Tool) -> dict[str, Any]:
         """A cacheable tool gives one result per run and arguments; a failure is no result."""
-        asked = f"{tool.name}\0{canonical_arguments(arguments)}"
+        asked = f"{tool.name}\0{canonical_arguments(place.arguments)}"
         async with self._locks.setdefault(asked, asyncio.Lock()):
             if (known := self._known.get(asked)) is not None:
-                same = {**known, "elapsed": 0.0}
-                return await self._record(iteration, name, call, arguments, lambda: _value(same), EffectClass.PURE)
-            result = await self._run(iteration, name, call, tool, arguments)
+                return await self._record(place, _giving({**known, "elapsed": 0.0}), EffectClass.PURE)
+            result = await self._run(place, tool)
             if not result["is_error"]:
                 self._known[asked] = {part: value for part, value in result.items() if part != "executed_arguments"}
             return result
 
-    async def _delegate(
-        self, iteration: int, name: str, call: ToolCall, tool: AgentTool, arguments: dict[str, Any]
-    ) -> dict[str, Any]:
+    async def _delegate(self, place: _Place, tool: AgentTool) -> dict[str, Any]:
         """The child works in a longer scope. Its beginning and its answer are recorded around what it does."""
-        key = self.scope.key(name)
-        result: dict[str, Any] | None = None
-        if not self.scope.recorded(name):
-            start = await self.scope.call(
-                f"{name}/start",
-                CallKind.PUBLISH,
-                {"name": call.name, "arguments": call.arguments},
-                lambda: _value({"arguments": arguments}),
-                started=(tool_start(iteration, key, call.name, arguments),),
-            )
-            arguments = start["arguments"]
-            scope = self.scope.of_agent(f"{name}/agent", key)
-            result = await delegate(tool, arguments["request"], scope, self.gate, self.spent.fork())
-        recorded = await self._record(
-            iteration, name, call, arguments, lambda: _value(result or {}), EffectClass.PURE, announced=True
+        if self.scope.recorded(place.name):
+            recorded = await self._record(place, _giving({}), EffectClass.PURE, announced=True)
+            if used := recorded.get("spent"):
+                self.spent.add(Usage(**used["usage"]), used["cost"], tool_calls=used["tool_calls"])
+            return recorded
+        start = await self.scope.call(
+            f"{place.name}/start",
+            CallKind.PUBLISH,
+            {"name": place.call.name, "arguments": place.call.arguments},
+            _giving({"arguments": place.arguments}),
+            started=(place.start(),),
         )
-        if result is None and (used := recorded.get("spent")):
-            self.spent.add(Usage(**used["usage"]), used["cost"], tool_calls=used["tool_calls"])
-        return recorded
+        place = replace(place, arguments=start["arguments"])
+        scope = self.scope.of_agent(f"{place.name}/agent", place.key)
+        result = await delegate(tool, place.arguments["request"], scope, self.gate, self.spent.fork())
+        return await self._record(place, _giving(result), EffectClass.PURE, announced=True)
 
     def _fault(self, tool: Tool | None, call: ToolCall) -> str | None:
         """Why this call cannot run at all, in words that help the model to repair it."""
@@ -195,12 +191,12 @@ class ToolBatch:
         fault = f"the arguments of {tool.name} are not valid, it did not run. {problem[:FAULT_CHARS]}."
         return f"{fault} Its schema: {schema[:2_000]}"
 
-    async def _decide(self, tool: Tool, arguments: dict[str, Any], key: str) -> Allow | Deny:
+    async def _decide(self, tool: Tool, place: _Place) -> Allow | Deny:
         """Asks the gate. Whatever it does wrong, the call does not run."""
         if self.gate is None:
             return Deny("this tool needs an approval, and nobody can give it") if tool.needs_approval else Allow()
         try:
-            decision = await self.gate(tool, arguments, key)
+            decision = await self.gate(tool, place.arguments, place.key)
         except RunSuspended:
             raise
         except Exception as error:  # noqa: BLE001 (a gate fails closed)
@@ -213,8 +209,13 @@ class ToolBatch:
         return decision
 
 
-async def _value(result: dict[str, Any]) -> dict[str, Any]:
-    return result
+def _giving(result: dict[str, Any]) -> Effect:
+    """No effect at all: what is known already."""
+
+    async def effect() -> dict[str, Any]:
+        return result
+
+    return effect
 
 
 def _precedence(error: BaseException) -> int:

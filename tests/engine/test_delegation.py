@@ -95,6 +95,15 @@ async def test_the_limits_of_the_parent_hold_in_the_child(counting):
     assert result.tool_steps[0].observation == "What I have."
 
 
+async def test_a_child_has_no_limits_of_its_own(counting):
+    echo = counting()
+    script = [*(ToolCall(str(n), "echo", {"n": n}) for n in range(4)), "Seven."]
+    child = ReActAgent(ScriptedChatModel(script), [echo.tool], limits=Limits(tool_calls=1), checklist_from=0)
+    parent = ReActAgent(ScriptedChatModel([ask(), "End."]), [child.as_tool("helper", "")], limits=Limits(tool_calls=9))
+    await parent.run("q")
+    assert (echo.bodies, child.limits) == (4, Limits(tool_calls=1))
+
+
 async def test_calls_of_children_side_by_side_are_counted_exactly(counting):  # C-15, E-14
     echo = counting()
     batch = [[ToolCall(str(n), "echo", {"n": n}) for n in range(3)]]

@@ -60,7 +60,7 @@ class World:
             validate_pairing(messages)
             tools = [tool["function"]["name"] for tool in request["tools"] or ()]
             shown = [message.to_dict() for message in messages]
-            key = json.dumps([name, shown, tools, request["response_format"], request["stream"]])
+            key = json.dumps([current_key.get(), name, shown, tools, request["response_format"], request["stream"]])
             if self.is_recording:
                 self.known.setdefault(key, []).append(next(self.scripts[name]))
             self.asked[key] += 1
