@@ -150,63 +150,60 @@ class Loop:
         *,
         shrunk: bool,
     ) -> tuple[dict[str, Any], Judged]:
-        """The journaled call. What it decided is part of its record: the limit it met, the interrupts it saw first."""
+        """The journaled call, judged once."""
         self._fail_as_before(iteration, shrunk=shrunk)
         judged: list[Judged] = []
-
-        async def effect() -> dict[str, Any]:
-            admitted = self.interrupts.take()
-            early = all(item.id in self.waiting for item in admitted)
-            begun = self.agent.time()
-            try:
-                reply = await self._reply([item.text for item in admitted], early, options, limit)
-            except BaseException:
-                self.interrupts.put_back(admitted)
-                raise
-            return {
-                **reply,
-                "limit": limit,
-                "interrupts": [{"id": item.id, "text": item.text} for item in admitted],
-                "early": early,
-                "waiting": self.interrupts.ids,
-                "shrunk": shrunk,
-                "elapsed": round(max(0.0, self.agent.time() - begun), 6),
-            }
 
         def finished(record: dict[str, Any]) -> list[events.Event]:
             judged.append(self._judge(iteration, record, is_last))
             return self._events(iteration, record, judged[-1])
 
         new, before = self.talk.unrecorded()
-        compacted = (
-            () if compaction is None else (events.compact(compaction.original_messages, compaction.kept_messages),)
-        )
+        started = [events.thinking_start(iteration)]
+        if compaction is not None:
+            started.append(events.compact(compaction.original_messages, compaction.kept_messages))
         record = await self.scope.call(
             f"{iteration}/llm",
             CallKind.LLM,
             llm_request(self.model, [*new, *_last_words(limit)], before, "loop", options),
-            effect,
-            started=(events.thinking_start(iteration), *compacted),
+            partial(self._reply, options, limit, shrunk),
+            started=started,
             finished=finished,
         )
         return record, judged[-1] if judged else self._judge(iteration, record, is_last)
 
-    async def _reply(
-        self, texts: Sequence[str], early: bool, options: dict[str, Any], limit: str | None
-    ) -> dict[str, Any]:
-        messages = [*self.talk.outgoing(self._interrupt_messages(texts), early=early), *_last_words(limit)]
+    async def _reply(self, options: dict[str, Any], limit: str | None, shrunk: bool) -> dict[str, Any]:
+        """The effect of a call. Whatever it decides is part of its record: the limit it met, the interrupts that it
+        was the first to see, and those that came while it ran."""
+        admitted = self.interrupts.take()
+        early = all(item.id in self.waiting for item in admitted)
         writer = AnswerWriter(self.root.emit, self.attempt)
-        speaks = self.agent.stream_direct and self.tools.dialect.speaks(self.tool_turns)
-        streams = speaks and bool(self.model.abilities.get("streaming"))
-        completion = await complete(
-            self.model, messages, options, self.agent.retry, self.spent.seconds_left, writer if streams else None
-        )
+        begun = self.agent.time()
+        try:
+            interrupts = self._interrupt_messages([item.text for item in admitted])
+            messages = [*self.talk.outgoing(interrupts, early=early), *_last_words(limit)]
+            completion = await self._complete(messages, options, writer)
+        except BaseException:
+            self.interrupts.put_back(admitted)
+            raise
         return {
             **completion.to_dict(),
             "model": self.model.name,
             "streamed": writer.has_spoken,
             "attempt": writer.attempt,
+            "limit": limit,
+            "interrupts": [{"id": item.id, "text": item.text} for item in admitted],
+            "early": early,
+            "waiting": self.interrupts.ids,
+            "shrunk": shrunk,
+            "elapsed": round(max(0.0, self.agent.time() - begun), 6),
         }
+
+    async def _complete(self, messages: Sequence[Message], options: dict[str, Any], writer: AnswerWriter) -> Completion:
+        speaks = self.agent.stream_direct and self.tools.dialect.speaks(self.tool_turns)
+        streams = speaks and bool(self.model.abilities.get("streaming"))
+        patience = self.spent.seconds_left
+        return await complete(self.model, messages, options, self.agent.retry, patience, writer if streams else None)
 
     def _interrupt_messages(self, texts: Sequence[str]) -> list[Message]:
         if texts:
