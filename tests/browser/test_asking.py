@@ -20,7 +20,7 @@ def test_from_signing_in_to_an_answer_that_is_still_there(visit: OpenPage, produ
     expect(page).to_have_url(re.compile(r"/c/[0-9a-f-]{36}/$"))
     expect(page.locator(".answer")).to_contain_text("5535")
     expect(page.locator(".answer-foot")).to_contain_text(re.compile(r"fake-model.*1 step.*tokens"))
-    expect(page.get_by_role("navigation").get_by_text("What is 123 * 45?")).to_be_visible()
+    expect(page.get_by_role("navigation").get_by_text("What is 123 * 45?").first).to_be_visible()
 
     live = page.locator(".thread").inner_text()
     page.reload()
