@@ -44,7 +44,7 @@ class Product:
         with psycopg.connect(environment["DATABASE_URL"], autocommit=True) as connection:
             connection.execute(f'DROP DATABASE IF EXISTS "{database}" WITH (FORCE)')
             connection.execute(f'CREATE DATABASE "{database}"')
-        self.port = _free_port()
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.environment = {
             **os.environ,
@@ -173,7 +173,7 @@ print(json.dumps(people))
 """
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
