@@ -79,8 +79,11 @@ def due_runs(limit: int = 500) -> list[UUID]:
     """Runs that nobody works on though somebody should; marks them as enqueued now.
 
     Queued ones whose message was lost or whose patience is over, and running ones whose worker died.
-    Several sweepers at once do no harm.
+    Several sweepers at once do no harm. A database that has just started has none: workers that waited for it come
+    first, with renewed leases and the results they hold.
     """
+    if _database_is_young():
+        return []
     stale = Now() - timedelta(seconds=settings.QUEUED_AGE_SECONDS)
     lost = Q(status=Run.Status.QUEUED, retry_at=None) & (Q(enqueued_at=None) | Q(enqueued_at__lt=stale))
     patient = Q(status=Run.Status.QUEUED, retry_at__lt=Now())
@@ -93,6 +96,14 @@ def due_runs(limit: int = 500) -> list[UUID]:
     )
     Run.objects.filter(id__in=ids).update(enqueued_at=Now(), retry_at=None)
     return ids
+
+
+def _database_is_young() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT now() < pg_postmaster_start_time() + make_interval(secs => %s)", [settings.RUN_LEASE_SECONDS]
+        )
+        return bool(cursor.fetchone()[0])
 
 
 def overdue_runs() -> list[UUID]:

@@ -83,13 +83,13 @@ class Worker:
     async def _run(self, run_id: UUID) -> None:
         if self._draining:
             return  # the row stays queued; the sweeper gives it to another worker
+        if run_id in self._runs:
+            await self._renew()  # its own lease may have run out, as in an outage of the database
+            return
         claimed = await in_thread(claims.claim, run_id, self.name)
         if claimed is None:
             return
         reach("K2")
-        if former := self._runs.get(run_id):  # this worker's own lease ran out, as after an outage of the database
-            former.stop("lease")
-            await asyncio.wait([former.task])
         execution = RunExecution(claimed, self._writer, self._appender, self._models)
         held = _Held(execution, asyncio.create_task(execution.execute(), name=f"run {run_id}"))
         self._runs[run_id] = held
