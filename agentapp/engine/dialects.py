@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from .json_text import extract_json
-from .leaked_calls import read_leaked_calls
+from .leaked_calls import read_leaked_calls, take_out_calls
 from .messages import Completion, Message, ToolCall
 from .prompts import CUT_CALL
 from .spoken_calls import json_at, read_react_text
@@ -90,6 +90,10 @@ class NativeDialect:
 
     def read(self, completion: Completion, iteration: int) -> Turn:
         message = completion.message
+        if not message.tool_calls:
+            said, leaked = take_out_calls(message.text, self._options.get("tools", ()))
+            if leaked or said != message.text:
+                message = replace(message, content=said, tool_calls=leaked)
         text, reasoning = message.text.strip(), message.reasoning
         if not message.tool_calls:
             return Turn("final" if text else "empty", message, message.text, reasoning)

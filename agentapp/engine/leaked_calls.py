@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from .messages import ToolCall
 from .spoken_calls import Call, bare_call, json_at, named_call, read_python_calls, read_row_of_calls
 
 _NAME = r"[\w.-]+"
@@ -86,6 +87,20 @@ def read_leaked_calls(text: str, definitions: Iterable[Mapping[str, Any]]) -> tu
     if not calls:
         return text[:start], []
     return None if text[end:].strip() else (text[:start], calls)
+
+
+def take_out_calls(text: str, definitions: Sequence[Mapping[str, Any]]) -> tuple[str, list[ToolCall]]:
+    """A reply's text without the calls in it, and these calls, which there are only where there are tools.
+
+    Calls that cannot be read leave nothing: what was said around them is no answer, so the model is asked again.
+    """
+    found = read_leaked_calls(text, definitions)
+    if found is None:
+        return text, []
+    said, calls = found
+    if not definitions:
+        return said, []
+    return (said, [ToolCall("", name, arguments) for name, arguments in calls]) if calls else ("", [])
 
 
 def _without_markup(text: str, schemas: Mapping[str, Any]) -> tuple[str, list[Call]] | None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from .errors import BadModelRequest, ContentFiltered, ModelError
-from .leaked_calls import read_leaked_calls
+from .leaked_calls import take_out_calls
 from .messages import Completion, Message, ToolCall, Usage
 from .models import ToolDefinitions
 from .openai_errors import classify, error_object
@@ -194,10 +194,8 @@ class ReplyBuilder:
         if self.finish_reason == "content_filter":
             raise ContentFiltered(content or "the provider's content filter stopped the reply")
         calls = [_finished_call(call) for call in self._calls]
-        if not calls and (leaked := read_leaked_calls(content, tools)) is not None:
-            # A call that cannot be read is asked for again: what was said around it is no answer.
-            content = leaked[0] if leaked[1] or not tools else ""
-            calls = [ToolCall("", name, arguments) for name, arguments in leaked[1] if tools]
+        if not calls:
+            content, calls = take_out_calls(content, tools)
         message = Message("assistant", content, tool_calls=calls, reasoning=reasoning)
         reason = self.finish_reason or ("tool_calls" if calls else "stop")
         return Completion(message, reason, self._usage or _estimated(messages, tools, message))

@@ -147,6 +147,33 @@ async def test_broken_arguments_are_told_with_position_and_schema(add):  # E-32
     assert '"integer"' in result.steps[0].error
 
 
+LEAK = '<tool_call>{"name": "echo", "arguments": {}}</tool_call>'
+
+
+@pytest.mark.parametrize("text", [LEAK, f"One moment. {LEAK}", "[echo()]"])
+async def test_a_call_that_any_model_writes_as_text_is_a_call(counting, text):  # E-96, C-22
+    echo = counting()
+    result = await ReActAgent(ScriptedChatModel([text, "End."]), [echo.tool]).run("q")
+    assert (result.answer, echo.bodies) == ("End.", 1)
+    assert not any("<tool_call>" in message.text for message in result.messages)
+    validate_pairing(result.messages)
+
+
+@pytest.mark.parametrize(
+    "text", [f"It would write `{LEAK}` then.", f"```\n{LEAK}\n```", f"{LEAK} is how a call looks."]
+)
+async def test_a_call_that_is_only_quoted_is_not_run(counting, text):  # E-96, C-22
+    echo = counting()
+    result = await ReActAgent(ScriptedChatModel([text]), [echo.tool]).run("q")
+    assert (result.answer, echo.bodies) == (text, 0)
+
+
+async def test_a_call_that_cannot_be_read_is_asked_for_again(counting):  # E-96
+    model = ScriptedChatModel(['Wait. <tool_call>{"name": "ec', "End."])
+    result = await ReActAgent(model, [counting().tool]).run("q")
+    assert (result.answer, len(model.requests)) == ("End.", 2)
+
+
 GARBAGE = "x" * 200_000
 
 
