@@ -68,12 +68,12 @@ def _send(user: "User", content: str, conversation_id: UUID | None, client_id: s
         injected=active is not None,
         run=active,
     )
+    after_commit(tell_message, user.pk, message)
     if active:
         Interrupt.objects.create(run=active, message=message)
         after_commit(wake, active.id)
     run = active or start_run(message, mode=mode)
     Conversation.objects.filter(id=conversation.id).update(updated_at=Now())
-    after_commit(tell_message, user.pk, message)
     return Sent(conversation, message, run, active is not None)
 
 
@@ -210,6 +210,7 @@ def _tell_conversation(conversation: Conversation, deleted: bool) -> None:
     data = {
         "id": str(conversation.id),
         "title": conversation.title,
+        "pinned": conversation.pinned,
         "archived": conversation.archived,
         "deleted": deleted,
         "status": "idle",
