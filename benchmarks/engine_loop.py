@@ -6,13 +6,14 @@
 The model is a local endpoint that answers at once, in a process of its own. Each contender is a process too, and its
 CPU time is what is reported, imports and set-up excluded. A run is 20 calls of a tool, one at a time, and an answer.
 All take turns, so that a busy moment of the machine hits each of them; figures are medians. Exits with 1 when an aim
-is missed.
+is missed, which says nothing where other processes keep the machine busy: the load is printed with the figures.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -47,7 +48,6 @@ AIMS = {
     "wall": ("100 concurrent runs, wall", 2.5, "s"),
     "cpu": ("100 concurrent runs, CPU", 2.2, "s"),
     "adapter": ("CPU of a streamed token", 10.0, "µs"),
-    "answer": ("CPU of a streamed token with its event", 10.0, "µs"),
     "import": ("import of agentapp.engine", 0.7, "s"),
 }
 
@@ -142,9 +142,9 @@ def import_seconds(times: int) -> float:
 def print_table(contenders: list[Contender], title: str, columns: dict[str, str]) -> None:
     print(f"\n{title}\n{'':26}" + "".join(f"{heading:>20}" for heading in columns.values()))
     for contender in contenders:
-        if all(name in contender.row for name in columns):
-            cells = "".join(f"{contender.row[name]:20.2f}" for name in columns)
-            print(f"{TITLES[contender.name]:26}{cells}", flush=True)
+        if contender.row.keys() & columns.keys():
+            cells = [f"{contender.row[name]:.2f}" if name in contender.row else "–" for name in columns]
+            print(f"{TITLES[contender.name]:26}" + "".join(f"{cell:>20}" for cell in cells), flush=True)
 
 
 def print_aims(row: Row) -> bool:
@@ -171,6 +171,7 @@ def main() -> int:
             stack.callback(contender.end)
         report(contenders, times)
     ours = contenders[0].row | {"import": import_seconds(times)}
+    print(f"\n{os.cpu_count()} processors, load {' '.join(f'{load:.1f}' for load in os.getloadavg())}")
     return 0 if print_aims(ours) else 1
 
 
@@ -193,7 +194,12 @@ def report(contenders: list[Contender], times: int) -> None:
             f"{RUNS} such runs at once in one process, with a model that takes {LATENCY * 1e3:g} ms",
             {"wall": "s of wall time", "cpu": "s of CPU"},
         ),
-        (measure_streams, times, f"CPU of a streamed token, of {WORDS:,}", {"adapter": "µs"}),
+        (
+            measure_streams,
+            times,
+            f"CPU of a streamed token, of {WORDS:,}, each in an HTTP chunk of its own",
+            {"adapter": "µs read", "answer": "µs as agent's event"},
+        ),
     )
     for measure, repetitions, title, columns in sections:
         measure(contenders, repetitions)
