@@ -1,15 +1,18 @@
 """The product under attack, and what must be true of every run whatever happened."""
 
+import copy
 import re
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tests.conversations.test_main_job import call
 from tests.fake_model import FakeModel, Reply, think
 from tests.installation import Installation
-from tests.product import Person, eventually
+from tests.product import Person, eventually, free_port
 
 SEED = """
 import tests.chaos.effects
@@ -52,7 +55,7 @@ class Chaos(Installation):
         if fault := _unpaired(request["messages"]):
             self.faults.append(fault)
             return {"status": 400, "error": fault}
-        order = next((m for m in _orders(request["messages"])), None)
+        order = _order(request["messages"])
         if order is None:
             return think(request)
         if request.get("tools") and not any(m["role"] == "tool" for m in request["messages"]):
@@ -63,6 +66,20 @@ class Chaos(Installation):
         """Replaces a process by one that will kill itself at this point."""
         self.end(name)
         return self.spawn(name, self.commands[name], CRASH_AT=point)
+
+    @contextmanager
+    def another_web(self) -> Iterator["Chaos"]:
+        """The same installation as seen through a second web process."""
+        other = copy.copy(self)
+        other.port = free_port()
+        other.url = f"http://127.0.0.1:{other.port}"
+        command = [str(other.port) if part == str(self.port) else part for part in self.commands["web"]]
+        self.spawn("other web", command)
+        try:
+            eventually(other.is_ready, "the other web process is ready", 40)
+            yield other
+        finally:
+            self.end("other web")
 
     def hold(self) -> None:
         (self.effects / "hold").touch()
@@ -135,9 +152,11 @@ def _step(data: dict[str, Any]) -> tuple[str, int, str]:
     return data["type"], data["iteration"], data.get("call_id", "")
 
 
-def _orders(messages: list[dict[str, Any]]) -> list[re.Match[str]]:
+def _order(messages: list[dict[str, Any]]) -> re.Match[str] | None:
+    """What this turn's own message asks for."""
     texts = [m["content"] for m in messages if m["role"] == "user" and isinstance(m["content"], str)]
-    return [found for text in reversed(texts) if (found := re.search(r"use ([a-z_ ]+) on (\S+)", text))]
+    own = next((text for text in reversed(texts) if not text.startswith("[USER INTERRUPT]")), "")
+    return re.search(r"use ([a-z_ ]+) on (\S+)", own)
 
 
 def _unpaired(messages: list[dict[str, Any]]) -> str:

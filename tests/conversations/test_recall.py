@@ -1,0 +1,39 @@
+"""Recall and reading exclude each other, whichever comes first."""
+
+import pytest
+
+from conversations import services
+from conversations.errors import AlreadyRead, NotFound
+from conversations.models import Interrupt, Message
+from conversations.preparation import claim_interrupts, waiting_interrupts
+from tests.factories import make_conversation, make_message, make_run, make_user
+
+
+@pytest.fixture
+def said(transactional_db: None) -> Message:
+    run = make_run(make_message(make_conversation(make_user())), "running")
+    message = make_message(run.conversation, "Wait", injected=True)
+    Interrupt.objects.create(run=run, message=message)
+    return message
+
+
+def test_what_the_model_is_about_to_read_cannot_be_recalled(said: Message) -> None:
+    assert claim_interrupts(said.interrupt.run_id) == [(str(said.id), "Wait")]
+    with pytest.raises(AlreadyRead):
+        services.recall_message(said.conversation.user, said.id)
+    assert waiting_interrupts(said.interrupt.run_id) == [(str(said.id), "Wait")], "lost if this call fails"
+
+
+def test_what_was_recalled_is_not_read(said: Message) -> None:
+    assert services.recall_message(said.conversation.user, said.id).recalled
+    assert services.recall_message(said.conversation.user, said.id).recalled
+    assert claim_interrupts(said.interrupt.run_id) == []
+    assert waiting_interrupts(said.interrupt.run_id) == []
+
+
+def test_only_a_message_to_a_running_agent_can_be_recalled(said: Message) -> None:
+    plain = make_message(said.conversation)
+    with pytest.raises(NotFound):
+        services.recall_message(said.conversation.user, plain.id)
+    with pytest.raises(NotFound):
+        services.recall_message(make_user("stranger"), said.id)
