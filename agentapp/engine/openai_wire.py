@@ -54,8 +54,8 @@ def dump_json(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
     except orjson.JSONEncodeError:
-        # Half an emoji, most likely: no provider takes it.
-        return orjson.dumps(_without_surrogates(value))
+        # Half an emoji, which no provider takes, or an integer beyond 64 bits.
+        return json.dumps(_without_surrogates(value), ensure_ascii=False).encode()
 
 
 def _without_surrogates(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,7 +25,12 @@ def text_tokens(text: str) -> int:
 
 
 def json_tokens(value: Any) -> int:
-    return text_tokens(orjson.dumps(value, default=str).decode()) if value else 0
+    if not value:
+        return 0
+    try:
+        return text_tokens(orjson.dumps(value, default=str).decode())
+    except orjson.JSONEncodeError:  # half an emoji, or an integer beyond 64 bits
+        return text_tokens(json.dumps(value, default=str, ensure_ascii=False))
 
 
 def estimate_tokens(messages: Iterable[Message], tools: Iterable[dict[str, Any]] = ()) -> int:
