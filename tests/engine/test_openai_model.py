@@ -612,3 +612,11 @@ async def test_names_that_no_provider_takes_are_not_sent_back(model_at, name, se
     async with serving(text_answer("ok")) as provider:
         await model_at(provider).chat(history)
     assert provider.requests[0]["messages"][1]["tool_calls"][0]["function"]["name"] == sent
+
+
+@pytest.mark.parametrize("call_id", ["", "x"])
+async def test_equal_calls_of_a_plain_reply_are_two_calls(model_at, call_id):  # E-30, C-14
+    call = {"id": call_id, "function": {"name": "f", "arguments": ""}}
+    async with serving(text_answer(None, tool_calls=[call, call])) as provider:
+        message = (await model_at(provider).chat(ASK)).message
+    assert message.tool_calls == (ToolCall(call_id, "f", {}),) * 2
