@@ -114,6 +114,7 @@ def approval_data(approval: Approval) -> dict[str, Any]:
         "tool_name": approval.tool_name,
         "tool_args": approval.edited if approval.edited is not None else approval.arguments,
         "expires_at": approval.expires_at.isoformat(timespec="seconds"),
+        "comment": approval.comment,
     }
 
 

@@ -11,7 +11,8 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from conversations.models import Conversation, Message, Run, RunEvent
+from conversations.approvals import approval_data
+from conversations.models import Approval, Call, Conversation, Message, Run, RunEvent
 
 HISTORY_VALUE_CHARS = 2_000
 
@@ -99,6 +100,21 @@ def present_event(event: RunEvent) -> dict[str, Any]:
     """An envelope without its run; long values are cut, the run's own page has them whole."""
     data = {key: _shortened(value) for key, value in event.data.items() if key != "answer"}
     return {"seq": event.seq, "channel": event.channel, "data": data, "at": event.at.isoformat(timespec="milliseconds")}
+
+
+def present_approval(approval: Approval) -> dict[str, Any]:
+    """A call that waits for its person's word: as its event tells of it, with where it comes from."""
+    return {**approval_data(approval), "expires": approval.expires_at, **_origin(approval.run)}
+
+
+def present_doubt(call: Call) -> dict[str, Any]:
+    """A call of which nobody saw the end, as the run's `request` names it, with where it comes from."""
+    asked = {"tool_name": call.request.get("name", ""), "tool_args": call.request.get("arguments", {})}
+    return {"call": call.key, **asked, **_origin(call.run)}
+
+
+def _origin(run: Run) -> dict[str, Any]:
+    return {"run": str(run.id), "conversation": str(run.conversation_id), "question": run.message.content}
 
 
 def _shortened(value: Any) -> Any:

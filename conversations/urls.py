@@ -6,6 +6,7 @@ app_name = "chat"
 urlpatterns = [
     path("", views.new, name="new"),
     path("c/<uuid:conversation_id>/", views.conversation, name="conversation"),
+    path("approvals/", views.approvals, name="approvals"),
     path("runs/", views.runs, name="runs"),
     path("runs/<uuid:run_id>/", views.run, name="run"),
 ]

@@ -13,8 +13,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from accounts.models import User
-from conversations.models import Call, Conversation, Message, Run, RunEvent
-from conversations.presenters import build_turns, group_conversations, page_state
+from conversations.models import Approval, Call, Conversation, Message, Run, RunEvent
+from conversations.presenters import build_turns, group_conversations, page_state, present_approval, present_doubt
 from conversations.services import record_inspection
 from conversations.trace import present_calls
 from tools_admin.services import default_agent
@@ -22,6 +22,7 @@ from tools_admin.services import default_agent
 LISTED_CONVERSATIONS = 100
 SHOWN_MESSAGES = 100  # fifty turns
 RUNS_PER_PAGE = 50
+LISTED_REQUESTS = 100
 
 
 def signed_in(request: HttpRequest) -> User:
@@ -36,6 +37,7 @@ def sidebar(request: HttpRequest) -> dict[str, Any]:
     found = Conversation.objects.visible_to(user).filter(archived=archived)
     if search:
         found = found.filter(title__icontains=search)
+    waiting = Run.objects.visible_to(user).filter(status=Run.Status.WAITING)
     active = Run.objects.active().filter(conversation=OuterRef("pk"))
     rows = list(found.annotate(is_running=Exists(active)).order_by("-updated_at")[: LISTED_CONVERSATIONS + 1])
     return {
@@ -44,6 +46,7 @@ def sidebar(request: HttpRequest) -> dict[str, Any]:
         "archived": archived,
         "more": len(rows) > LISTED_CONVERSATIONS,
         "has_any": bool(rows),
+        "waiting": [str(run) for run in waiting.values_list("id", flat=True)[:LISTED_REQUESTS]],
     }
 
 
@@ -106,6 +109,21 @@ def _page(user: User, conversation: Conversation | None, runs: list[dict[str, An
         "runs": runs,
         "max_message_chars": settings.MAX_MESSAGE_CHARS,
     }
+
+
+@require_safe
+@login_required
+def approvals(request: HttpRequest) -> HttpResponse:
+    """What waits for this person: calls to decide on, and calls of unknown outcome; oldest first."""
+    user = signed_in(request)
+    asked = Approval.objects.visible_to(user).filter(state=Approval.State.PENDING).select_related("run__message")
+    doubtful = Call.objects.visible_to(user).filter(state=Call.State.UNKNOWN, run__status=Run.Status.WAITING)
+    requests = [
+        *(present_approval(approval) for approval in asked[:LISTED_REQUESTS]),
+        *(present_doubt(call) for call in doubtful.select_related("run__message")[:LISTED_REQUESTS]),
+    ]
+    context = {"requests": requests, "page": {"requests": requests}, "sidebar": sidebar(request)}
+    return render(request, "chat/approvals.html", context)
 
 
 @require_safe

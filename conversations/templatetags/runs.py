@@ -1,7 +1,10 @@
 """Figures and states of runs and calls, in words."""
 
+import json
+from typing import Any
+
 from django import template
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
@@ -29,6 +32,20 @@ STATES = {
 def state(value: str) -> SafeString:
     name, word = STATES[value]
     return format_html('<span class="state" data-state="{}">{}{}</span>', value, icon(name), word)
+
+
+@register.filter
+def tool_words(name: str) -> str:
+    """`send_mail` as a person would write it."""
+    words = name.replace("_", " ").replace("-", " ").strip()
+    return words[:1].upper() + words[1:]
+
+
+@register.simple_tag
+def arguments(values: dict[str, Any]) -> SafeString:
+    """Named values, as they read without scripts."""
+    rows = ((name, value if isinstance(value, str) else json.dumps(value)) for name, value in values.items())
+    return format_html('<div class="value"><dl>{}</dl></div>', format_html_join("", "<dt>{}</dt><dd>{}</dd>", rows))
 
 
 @register.filter

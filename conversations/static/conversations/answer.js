@@ -5,7 +5,8 @@ import { clone, copyText, icon, one, setText, h } from "#app/dom.js";
 import { duration, gettext, ngettext } from "#app/i18n.js";
 import { toast } from "#app/toast.js";
 import { renderInto } from "#chat/render.js";
-import { isEnded } from "#chat/run-state.js";
+import { Requests } from "#chat/requests.js";
+import { isEnded, pending } from "#chat/run-state.js";
 import { Timeline } from "#chat/timeline.js";
 
 /** @typedef {import("#chat/run-state.js").Run} Run */
@@ -14,9 +15,9 @@ export class Answer {
   /**
    * @param {Run} run
    * @param {HTMLElement | null} element what the server rendered, if it did
-   * @param {(run: string) => void} retry
+   * @param {{retry: (run: string) => void, changed: (answer: Answer) => void}} actions
    */
-  constructor(run, element, retry) {
+  constructor(run, element, { retry, changed }) {
     this.run = run;
     this.element = element ?? clone("answer-template");
     this.element.dataset.run = run.id;
@@ -24,6 +25,7 @@ export class Answer {
     this.outcome = one("[data-outcome]", this.element);
     this.foot = one(".answer-foot", this.element);
     this.timeline = new Timeline(/** @type {HTMLDetailsElement} */ (one(".work", this.element)));
+    this.requests = new Requests(one("[data-requests]", this.element), () => changed(this));
     this.frame = 0;
     if (element && this.text.textContent) Object.assign(run, { text: this.text.textContent, length: [...this.text.textContent].length });
     run.messageId ||= this.element.dataset.message ?? "";
@@ -49,6 +51,7 @@ export class Answer {
     this.element.dataset.message = run.messageId;
     this.element.setAttribute("aria-busy", String(!ended));
     this.timeline.update(run);
+    this.requests.update(run);
     this.text.hidden = run.text === "";
     if (run.text) renderInto(this.text, run.text);
     this.#outcome();
@@ -95,7 +98,7 @@ function outcome(run) {
   if (run.status === "failed") return { words: run.error || gettext("The run broke off. Your message is kept."), kind: "notice-danger", symbol: "circle-alert" };
   if (run.status === "queued" && run.reason === "model_unavailable") return { words: gettext("The model is not answering. Your message is kept and will be tried again."), kind: "notice-warn", symbol: "clock" };
   if (run.status === "queued" && run.reason === "model_loading") return { words: gettext("The model is still being loaded. Your message is kept and runs as soon as it is ready."), kind: "", symbol: "clock" };
-  if (run.status === "waiting") return { words: gettext("Waiting for a person to decide."), kind: "notice-wait", symbol: "clock" };
+  if (run.status === "waiting" && pending(run).length === 0 && !run.doubt) return { words: gettext("Waiting for a person to decide."), kind: "notice-wait", symbol: "clock" };
   if (run.reason.startsWith("limit") || run.reason === "max_iterations") return { words: gettext("The run reached its limit; the answer says what was done and what was not."), kind: "notice-warn", symbol: "triangle-alert" };
   return { words: "", kind: "", symbol: "info" };
 }

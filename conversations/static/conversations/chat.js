@@ -3,13 +3,15 @@
 import { one, setText } from "#app/dom.js";
 import { gettext } from "#app/i18n.js";
 import { toast } from "#app/toast.js";
+import { announce } from "#chat/announce.js";
 import { Composer } from "#chat/composer.js";
 import { showConnection } from "#chat/connection.js";
+import { Meanwhile } from "#chat/meanwhile.js";
 import { watchModelStatus } from "#chat/model-status.js";
 import { Outbox } from "#chat/outbox.js";
-import { apply, applySnapshot, isEnded } from "#chat/run-state.js";
+import { apply, applySnapshot, isEnded, requeued } from "#chat/run-state.js";
 import { Scroller } from "#chat/scroll.js";
-import { list, setTitle, shown } from "#chat/shell.js";
+import { list, setTitle, shown, waiting } from "#chat/shell.js";
 import { Socket } from "#chat/socket.js";
 import { Thread } from "#chat/thread.js";
 import { ApiError, request } from "#app/api.js";
@@ -21,13 +23,18 @@ const UNTAKEN_MS = 4000;
 const ASK_AGAIN_MS = 1000;
 
 const page = JSON.parse(one("#page-data").textContent ?? "{}");
-const announcer = one("#announcer");
 const outbox = new Outbox(page.user);
 const draftKey = () => `draft:${page.user}:${shown.conversation ?? "new"}`;
 shown.conversation = page.conversation;
 
-const thread = new Thread(page.runs, { retry: (run) => act({ type: "retry", run }) });
+const thread = new Thread(page.runs, {
+  changed,
+  retry: (run) => act({ type: "retry", run }),
+  takeBack: (question) => (question.id ? meanwhile.takeBack(question) : takeBack(question.clientId)),
+  withdraw: (answer) => meanwhile.withdraw(answer.run),
+});
 const composer = new Composer({ limit: page.max_message_chars, draftKey: draftKey(), send, stop });
+const meanwhile = new Meanwhile(thread, composer);
 const scroller = new Scroller();
 const socket = new Socket({ onOpen: catchUp, onMessage: receive, onState: showConnection });
 
@@ -42,6 +49,7 @@ composer.form.dataset.ready = "";
 /** @param {string} content */
 function send(content) {
   const entry = outbox.add(shown.conversation, content);
+  meanwhile.sent.add(entry.client_id);
   thread.question({ clientId: entry.client_id, content });
   scroller.toEnd();
   if (isNext(entry)) transmit(entry);
@@ -65,7 +73,6 @@ function transmit({ client_id, conversation, content }) {
 function showUnsent(entry) {
   const question = thread.question({ clientId: entry.client_id, content: entry.content });
   question.setState("unsent", gettext("Not sent yet – goes out when the connection is back"));
-  one("[data-take-back]", question.element).onclick = () => takeBack(entry.client_id);
 }
 
 /** A message that the server does not have goes back to its writer. @param {string} clientId */
@@ -199,7 +206,8 @@ function event(envelope) {
   if (result === "gap") fillGap(answer.run);
   if (result !== "applied") return;
   changed(answer);
-  if (envelope.channel === "done") setText(announcer, answer.run.status === "completed" ? gettext("The answer is ready.") : gettext("The run has ended."));
+  announce(envelope, answer.run);
+  if (envelope.channel === "done") meanwhile.ended(answer.run);
 }
 
 /** What concerns this person everywhere: the list, and messages sent from other tabs. @type {Object<string, (data: any) => void>} */
@@ -213,6 +221,7 @@ const personal = {
   },
   run(data) {
     list.run(data.conversation, data.status);
+    waiting.run(data.id, data.status);
     if (data.conversation !== shown.conversation) return;
     if (data.status === "queued") queued(thread.answer(data.id));
     else if (data.status !== "running") setTimeout(() => thread.active && readMissed(), NOTICE_AFTER_MS);
@@ -221,7 +230,7 @@ const personal = {
     list.touched(data.conversation);
     arrived(data.client_id, data.conversation);
     if (data.conversation !== shown.conversation || data.role !== "user") return;
-    if (data.recalled) return thread.remove(data.id);
+    if (data.recalled) return meanwhile.returned(data.id);
     thread.question({ clientId: data.client_id, id: data.id, content: data.content, injected: data.injected });
   },
   notice: (data) => toast(data.message),
@@ -229,6 +238,7 @@ const personal = {
 
 /** A run that nobody takes for a while makes the page ask why. @param {import("#chat/answer.js").Answer} answer */
 function queued(answer) {
+  if (answer.run.status === "waiting" || answer.run.steps.length > 0) requeued(answer.run);
   changed(answer);
   setTimeout(() => answer.run.status === "queued" && watchModelStatus(), UNTAKEN_MS);
 }
@@ -236,6 +246,7 @@ function queued(answer) {
 /** @param {import("#chat/answer.js").Answer} answer */
 function changed(answer) {
   answer.schedule();
+  thread.offer();
   showRunning();
 }
 

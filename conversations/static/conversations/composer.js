@@ -46,9 +46,9 @@ export class Composer {
     this.#changed();
   }
 
-  /** Gives text back to its writer, before what stands there by now. @param {string} text */
+  /** Gives text back to its writer, after what stands there by now. @param {string} text */
   giveBack(text) {
-    this.content = this.content.trim() ? `${text}\n\n${this.content}` : text;
+    this.content = this.content.trim() ? `${this.content}\n\n${text}` : text;
     this.area.focus();
   }
 

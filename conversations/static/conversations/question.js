@@ -22,7 +22,21 @@ export class Question {
       toast(gettext("Copied"));
     });
     startPin(this.element);
+    /** Sent while a run was going on. */
+    this.injected = "injected" in this.element.dataset;
+    /** The writer's own id of it, if this page knows it. */
+    this.clientId = "";
+    /** That run, as far as the page knows. */
+    this.run = "";
     this.#fold();
+  }
+
+  get id() {
+    return this.element.dataset.message ?? "";
+  }
+
+  get content() {
+    return this.bubble.textContent ?? "";
   }
 
   /** Long messages show their beginning. */
@@ -48,6 +62,25 @@ export class Question {
     setText(this.note, words);
     one("[data-pin]", this.element).hidden = state === "unsent";
     one("[data-take-back]", this.element).hidden = state !== "unsent";
+    one("[data-withdraw]", this.element).hidden = true;
+  }
+
+  /**
+   * What may still be done with a message sent meanwhile.
+   * @param {{unread: boolean, waits: boolean}} state nobody has read it; its run waits for a decision
+   */
+  offer({ unread, waits }) {
+    one("[data-take-back]", this.element).hidden = !unread;
+    one("[data-withdraw]", this.element).hidden = !unread || !waits;
+    setText(this.note, unread && waits ? gettext("The agent reads it after your decision") : gettext("Added while it was working"));
+  }
+
+  /**
+   * @param {"take-back" | "withdraw"} action
+   * @param {() => void} then
+   */
+  on(action, then) {
+    one(`[data-${action}]`, this.element).onclick = then;
   }
 
   /** @param {string} id the message's id, once the server has given it one */

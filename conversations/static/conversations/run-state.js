@@ -4,7 +4,11 @@
  * @typedef {{run: string, seq?: number, channel: string, data: any, at?: string}} Envelope
  * @typedef {{kind: "call" | "note", key: string, iteration: number, tool: string, args: any, reasoning: string, text: string,
  *   state: "running" | "done" | "failed" | "stopped", observation: any, error: string, elapsed: number | null, at: number}} Step
- * @typedef {{id: string, seq: number, status: string, reason: string, error: string, retryable: boolean, phase: string, steps: Step[],
+ * @typedef {{id: string, status: "pending" | "approved" | "rejected" | "expired" | "superseded", tool: string, args: any, expires: string,
+ *   comment: string, why: string, whole: boolean}} Approval a call that waited or waits for a person's word
+ * @typedef {{run: string, call: string, tool: string, args: any}} Doubt a call of which nobody saw the end
+ * @typedef {{id: string, seq: number, status: string, reason: string, error: string, retryable: boolean, phase: string, told: string,
+ *   steps: Step[], approvals: Approval[], doubt: Doubt | null, read: string[],
  *   reasoning: Map<number, string>, text: string, length: number, attempt: number, streaming: boolean, started: number,
  *   elapsed: number | null, iterations: number, tokens: number, model: string, messageId: string}} Run
  */
@@ -18,14 +22,26 @@ const ENDED = new Set(["completed", "failed", "cancelled"]);
  */
 export function createRun(id, known = {}) {
   return {
-    id, seq: 0, status: "queued", reason: "", error: "", retryable: true, phase: "", steps: [], reasoning: new Map(), text: "",
-    length: 0, attempt: 0, streaming: false, started: Date.now(), elapsed: null, iterations: 0, tokens: 0, model: "", messageId: "",
+    id, seq: 0, status: "queued", reason: "", error: "", retryable: true, phase: "", told: "", steps: [], approvals: [], doubt: null, read: [],
+    reasoning: new Map(), text: "", length: 0, attempt: 0, streaming: false, started: Date.now(), elapsed: null, iterations: 0, tokens: 0, model: "", messageId: "",
     ...known,
   };
 }
 
 /** @param {Run} run */
 export const isEnded = (run) => ENDED.has(run.status);
+
+/** What a person is asked about now. @param {Run} run */
+export const pending = (run) => run.approvals.filter((a) => a.status === "pending");
+
+/**
+ * A run that waited, or whose worker let go of it, is in the queue again. No event of the run says so.
+ * @param {Run} run
+ */
+export function requeued(run) {
+  if (run.status === "running") run.phase = "interrupted";
+  if (!isEnded(run)) Object.assign(run, { status: "queued", reason: "", doubt: null });
+}
 
 /**
  * @param {Run} run
@@ -54,7 +70,7 @@ export function fold(run, envelope) {
 /**
  * The answer so far, as the server has it. Older never replaces newer. All events up to it were sent before it.
  * @param {Run} run
- * @param {{seq: number, answer?: {text: string, attempt: number}}} snapshot
+ * @param {{seq: number, status?: string, answer?: {text: string, attempt: number}}} snapshot
  * @returns {"applied" | "gap"}
  */
 export function applySnapshot(run, snapshot) {
@@ -63,7 +79,9 @@ export function applySnapshot(run, snapshot) {
   if (attempt > run.attempt || (attempt === run.attempt && length > run.length)) {
     Object.assign(run, { text, length, attempt, streaming: text !== "" });
   }
-  return snapshot.seq > run.seq ? "gap" : "applied";
+  if (snapshot.seq > run.seq) return "gap";
+  if (run.status === "waiting" && snapshot.status === "queued") requeued(run);
+  return "applied";
 }
 
 /**
@@ -83,13 +101,26 @@ function delta(run, data) {
 /** @type {Object<string, (run: Run, data: any, at: number) => void>} */
 const channels = {
   run(run, data, at) {
-    if (data.status === "running" && run.status !== "running") run.started = at;
-    run.status = data.status;
-    run.reason = data.reason ?? "";
+    const again = data.status === "running" && run.told === "running";
+    if (again) addStep(run, { kind: "note", key: `resumed-${run.seq}`, tool: "resumed", state: "done", at });
+    else if (data.status === "running") run.started = at;
+    const { status, reason = "", request } = data;
+    Object.assign(run, { status, reason, told: status, phase: "" });
+    run.doubt = reason === "reconciliation" ? { run: run.id, call: request.call, tool: request.tool_name, args: request.tool_args } : null;
     run.model = modelName(data.model) || run.model;
   },
 
+  approval(run, { approval_id: id, status, tool_name: tool, tool_args: args, expires_at: expires, comment = "", truncated }, at) {
+    const values = { status, tool, args, expires, comment, whole: !truncated };
+    const known = run.approvals.find((a) => a.id === id);
+    if (known) Object.assign(known, values);
+    else run.approvals.push({ id, why: [...run.reasoning.values()].at(-1) ?? "", ...values });
+    if (status !== "pending") noteDecision(run, /** @type {Approval} */ (run.approvals.find((a) => a.id === id)), at);
+    if (run.status === "waiting" && run.reason === "approval" && pending(run).length === 0) requeued(run);
+  },
+
   step(run, data, at) {
+    if (run.status === "queued") run.status = "running";
     if (data.type === "thinking") {
       run.phase = data.status === "start" ? "thinking" : "";
       if (data.status === "done" && data.reasoning) run.reasoning.set(data.iteration, data.reasoning);
@@ -119,6 +150,7 @@ const channels = {
   },
 
   inject(run, data, at) {
+    if (data.message_id) run.read.push(data.message_id);
     addNote(run, "inject", data, at);
   },
 
@@ -129,6 +161,8 @@ const channels = {
 
   done(run, data) {
     for (const step of run.steps) if (step.state === "running") step.state = "stopped";
+    for (const approval of pending(run)) approval.status = "superseded";
+    run.doubt = null;
     const { status, reason = "", iterations = run.iterations, elapsed = run.elapsed } = data;
     Object.assign(run, { status, reason, iterations, elapsed, streaming: false, phase: "", messageId: data.message_id ?? run.messageId });
     run.tokens = (data.usage?.input_tokens ?? 0) + (data.usage?.output_tokens ?? 0) || run.tokens;
@@ -145,6 +179,17 @@ function addCall(run, data, at) {
   const first = !run.steps.some((s) => s.kind === "call" && s.iteration === data.iteration);
   const reasoning = first ? (run.reasoning.get(data.iteration) ?? "") : "";
   return addStep(run, { kind: "call", key: data.call_id, iteration: data.iteration, tool: data.tool_name, args: data.tool_args ?? {}, reasoning, at });
+}
+
+/**
+ * @param {Run} run
+ * @param {Approval} approval
+ * @param {number} at
+ */
+function noteDecision(run, approval, at) {
+  const key = `approval-${approval.id}`;
+  const values = /** @type {const} */ ({ kind: "note", key, tool: "approval", args: approval, text: approval.comment, state: "done", at });
+  if (!run.steps.some((s) => s.key === key)) addStep(run, values);
 }
 
 /**

@@ -4,11 +4,14 @@ import { one, setText } from "#app/dom.js";
 import { startMenus } from "#app/menu.js";
 import { ConversationList } from "#chat/list.js";
 import { startConversationMenu } from "#chat/list-menu.js";
+import { WaitingCount } from "#chat/waiting.js";
 
 /** @type {{conversation: string | null}} what the page shows; the chat changes it when a new conversation gets its id */
 export const shown = { conversation: null };
 
 export const list = new ConversationList();
+
+export const waiting = new WaitingCount();
 
 /** @param {string} title */
 export function setTitle(title) {

@@ -1,7 +1,6 @@
 /* The thread: which entries there are and in which order. Adding something twice changes nothing. */
 
 import { one } from "#app/dom.js";
-import { gettext } from "#app/i18n.js";
 import { Answer } from "#chat/answer.js";
 import { Question } from "#chat/question.js";
 import { createRun, fold, isEnded } from "#chat/run-state.js";
@@ -11,7 +10,7 @@ const TICK_MS = 100;
 export class Thread {
   /**
    * @param {any[]} runs what the page knows of the runs it shows
-   * @param {{retry: (run: string) => void}} actions
+   * @param {{retry: (run: string) => void, changed: (answer: Answer) => void, takeBack: (question: Question) => void, withdraw: (answer: Answer) => void}} actions
    */
   constructor(runs, actions) {
     this.root = one(".thread");
@@ -22,12 +21,14 @@ export class Thread {
     this.questions = new Map();
     const known = new Map(runs.map((run) => [run.id, run]));
     for (const element of /** @type {NodeListOf<HTMLElement>} */ (this.root.querySelectorAll(".question"))) {
-      this.questions.set(element.dataset.message ?? "", new Question(element));
+      this.#keep(element.dataset.message ?? "", new Question(element));
     }
     for (const element of /** @type {NodeListOf<HTMLElement>} */ (this.root.querySelectorAll(".answer-block"))) {
       const row = known.get(element.dataset.run);
-      if (row) this.answers.set(row.id, new Answer(fromHistory(row), element, actions.retry));
+      if (row) this.answers.set(row.id, new Answer(fromHistory(row), element, actions));
     }
+    for (const question of this.questions.values()) if (question.injected) question.run = this.active?.run.id ?? "";
+    this.offer();
     setInterval(() => this.#tick(), TICK_MS);
   }
 
@@ -47,11 +48,15 @@ export class Thread {
   question({ clientId, id = "", content, injected = false, run = "" }) {
     const known = (id && this.questions.get(id)) || (clientId && this.questions.get(clientId));
     const question = known || new Question(null, content);
-    if (clientId) this.questions.set(clientId, question);
+    question.clientId ||= clientId;
+    if (clientId) this.#keep(clientId, question);
     if (id) {
-      this.questions.set(id, question);
+      this.#keep(id, question);
       question.setMessage(id);
-      question.setState("sent", injected ? gettext("Added while it was working") : "");
+      question.setState("sent", "");
+      if (injected) question.run ||= run || (this.active?.run.id ?? "");
+      else if (question.injected) this.#toNextTurn(question);
+      question.injected = injected;
     }
     if (!known) {
       document.querySelector(".welcome")?.remove();
@@ -60,7 +65,35 @@ export class Thread {
       const before = (run ? this.answers.get(run) : this.active)?.element ?? null;
       this.root.insertBefore(question.element, before);
     }
+    this.offer();
     return question;
+  }
+
+  /** What can be done with messages sent meanwhile, while nobody has read them. */
+  offer() {
+    const run = this.active?.run;
+    for (const question of this.injected) {
+      const unread = run?.id === question.run && !run.read.includes(question.id);
+      question.offer({ unread, waits: unread && run.status === "waiting" && run.reason === "approval" });
+    }
+  }
+
+  /** Messages sent meanwhile, oldest first. */
+  get injected() {
+    return [...new Set(this.questions.values())].filter((q) => q.injected && q.id);
+  }
+
+  /** @param {string} key @param {Question} question */
+  #keep(key, question) {
+    this.questions.set(key, question);
+    question.on("take-back", () => this.actions.takeBack(question));
+    question.on("withdraw", () => this.active && this.actions.withdraw(this.active));
+  }
+
+  /** A message that its run did not read begins the next turn. @param {Question} question */
+  #toNextTurn(question) {
+    const next = [...this.answers.values()].find((a) => !isEnded(a.run) && a.run.id !== question.run);
+    this.root.insertBefore(question.element, next?.element ?? null);
   }
 
   /**
@@ -71,17 +104,19 @@ export class Thread {
     const known = this.answers.get(id);
     if (known) return known;
     this.#dropFailed();
-    const answer = new Answer(createRun(id), null, this.actions.retry);
+    const answer = new Answer(createRun(id), null, this.actions);
     this.answers.set(id, answer);
     this.root.hidden = false;
     this.root.append(answer.element);
     return answer;
   }
 
-  /** @param {string} clientId */
-  remove(clientId) {
-    this.questions.get(clientId)?.element.remove();
-    this.questions.delete(clientId);
+  /** @param {string} key client id or message id @returns {Question | undefined} */
+  remove(key) {
+    const question = this.questions.get(key);
+    question?.element.remove();
+    for (const [other, value] of this.questions) if (value === question) this.questions.delete(other);
+    return question;
   }
 
   /** A new attempt takes the place of a run that ended without a word. */
@@ -103,5 +138,7 @@ export class Thread {
 function fromHistory({ events, seq, started, ...row }) {
   const run = createRun(row.id);
   for (const event of events) fold(run, event);
-  return Object.assign(run, row, { seq, started: Date.parse(started) });
+  Object.assign(run, row, { seq, started: Date.parse(started) });
+  if (run.status !== "waiting") run.doubt = null;
+  return run;
 }

@@ -2,13 +2,17 @@
 
 import { h, icon, one, setText } from "#app/dom.js";
 import { duration, format, gettext, ngettext } from "#app/i18n.js";
-import { isEnded } from "#chat/run-state.js";
+import { decisionWords, sentence } from "#chat/phrases.js";
+import { isEnded, pending } from "#chat/run-state.js";
 import { gist, showValue } from "#chat/values.js";
 
 /** @typedef {import("#chat/run-state.js").Run} Run @typedef {import("#chat/run-state.js").Step} Step */
 
 const ICONS = { running: "loader-circle", done: "circle-check", failed: "circle-x", stopped: "circle-stop" };
-const WHAT_CHARS = 110;
+/** @type {Object<string, string>} */
+const NOTES = { inject: "message-square", compact: "shrink", resumed: "rotate-ccw" };
+/** @type {Object<string, string>} */
+const DECISIONS = { approved: "circle-check", rejected: "circle-x", expired: "clock", superseded: "undo-2", pending: "clock" };
 
 export class Timeline {
   /** @param {HTMLDetailsElement} root */
@@ -27,7 +31,7 @@ export class Timeline {
     const ended = isEnded(run);
     this.root.hidden = run.steps.length === 0 && ended;
     setText(this.summary, ended ? this.#worked(run) : this.#working(run));
-    this.#mark(ended);
+    this.#mark(ended ? "chevron" : run.status === "waiting" ? "waiting" : "spinning");
     if (!this.touched) this.root.open = run.steps.length > 0 && !ended && run.text === "";
     for (const step of run.steps) this.#line(step);
   }
@@ -42,12 +46,11 @@ export class Timeline {
     }
   }
 
-  /** @param {boolean} ended */
-  #mark(ended) {
-    const name = ended ? "chevron-right" : "loader-circle";
+  /** @param {"chevron" | "waiting" | "spinning"} kind */
+  #mark(kind) {
     const old = one("summary > .icon", this.root);
-    if (old.matches(ended ? ".chevron" : ".spinning")) return;
-    old.replaceWith(icon(name, ended ? "chevron" : "spinning"));
+    if (old.matches(`.${kind}`)) return;
+    old.replaceWith(icon({ chevron: "chevron-right", waiting: "clock", spinning: "loader-circle" }[kind], kind));
   }
 
   /** @param {Run} run */
@@ -59,8 +62,9 @@ export class Timeline {
 
   /** @param {Run} run */
   #working(run) {
+    if (run.status === "waiting") return waitingWords(run);
     const open = run.steps.findLast((s) => s.state === "running");
-    const words = run.status === "queued" ? (run.reason ? gettext("Waiting for the model") : gettext("Starting")) : open ? format(gettext("Using %(tool)s"), { tool: open.tool }) : phaseWords(run);
+    const words = run.status === "queued" ? queuedWords(run) : open ? format(gettext("Using %(tool)s"), { tool: open.tool }) : phaseWords(run);
     return `${words} · ${duration(seconds(run.started))}`;
   }
 
@@ -83,6 +87,20 @@ export class Timeline {
 
 /** @param {number} since */
 const seconds = (since) => Math.max(0.1, (Date.now() - since) / 1000);
+
+/** @param {Run} run */
+function queuedWords(run) {
+  if (run.reason) return gettext("Waiting for the model");
+  if (run.phase === "interrupted") return gettext("Interrupted; it goes on by itself");
+  return run.steps.length > 0 ? gettext("Going on") : gettext("Starting");
+}
+
+/** @param {Run} run */
+function waitingWords(run) {
+  if (run.doubt) return gettext("Waiting for you: the outcome of a call is unknown");
+  const count = pending(run).length;
+  return count ? ngettext("Waiting for your approval", "Waiting for %(count)s approvals", count) : gettext("Waiting for a person to decide");
+}
 
 /** @param {Run} run */
 function phaseWords(run) {
@@ -118,20 +136,22 @@ function detail(step) {
 
 /** @param {Step} step */
 function note(step) {
-  const words = step.tool === "inject"
-    ? format(gettext("Read your message: “%(text)s”"), { text: sentence(step.text) })
-    : format(gettext("Summed up %(count)s earlier messages"), { count: step.args.original_messages - step.args.kept_messages });
-  return h("div", { class: "step" },
-    h("div", { class: "step-line" }, h("span", { class: "step-state" }, icon(step.tool === "inject" ? "message-square" : "shrink")), h("span", { class: "what" }, words)));
+  const symbol = step.tool === "approval" ? DECISIONS[step.args.status] : NOTES[step.tool];
+  return h("div", { class: "step", "data-step": step.key },
+    h("div", { class: "step-line" }, h("span", { class: "step-state" }, icon(symbol)), h("span", { class: "what" }, noteWords(step))));
+}
+
+/** @param {Step} step */
+function noteWords({ tool, text, args }) {
+  switch (tool) {
+    case "inject": return format(gettext("Read your message: “%(text)s”"), { text: sentence(text) });
+    case "approval": return decisionWords(args);
+    case "resumed": return gettext("Went on after an interruption");
+    default: return format(gettext("Summed up %(count)s earlier messages"), { count: args.original_messages - args.kept_messages });
+  }
 }
 
 /** @param {Step} step */
 function stateWords(step) {
   return { running: gettext("running"), done: gettext("done"), failed: gettext("failed"), stopped: gettext("stopped") }[step.state];
-}
-
-/** The first sentence, short enough for a line. @param {string} text */
-function sentence(text) {
-  const first = text.trim().split(/(?<=[.!?])\s|\n/)[0] ?? "";
-  return first.length > WHAT_CHARS ? `${first.slice(0, WHAT_CHARS - 1)}…` : first;
 }

@@ -65,7 +65,14 @@ const isNumber = (value) => value !== "" && value !== null && !Number.isNaN(Numb
 
 /** @param {any} object */
 const named = (object) =>
-  h("dl", {}, ...Object.entries(object).flatMap(([key, value]) => [h("dt", {}, key), h("dd", {}, text(value))]));
+  h("dl", {}, ...Object.entries(object).flatMap(([key, value]) => [h("dt", {}, key), h("dd", {}, nested(value))]));
+
+/** What is in a value stands below its name, as deep as it goes. @param {any} value @returns {Node | string} */
+function nested(value) {
+  if (isPlainObject(value) && Object.keys(value).length > 0) return named(value);
+  if (Array.isArray(value) && value.length > 0) return h("ul", {}, ...value.map((item) => h("li", {}, nested(item))));
+  return text(value);
+}
 
 /** @param {any} value */
 const text = (value) => (value === null || value === undefined ? "–" : typeof value === "object" ? JSON.stringify(value) : String(value));
