@@ -17,11 +17,11 @@ register = template.Library()
 ICON_SET = "@iconify-json/lucide/icons.json"
 # fmt: off
 ICONS = (
-    "activity", "archive", "archive-restore", "arrow-down", "arrow-left", "arrow-up", "check", "chevron-down",
-    "chevron-right", "circle-alert", "circle-check", "circle-help", "circle-stop", "circle-x", "clock", "copy",
-    "ellipsis", "info", "key-round", "list-tree", "loader-circle", "log-out", "menu", "message-square", "monitor",
-    "moon", "pencil", "pin", "pin-off", "rotate-ccw", "search", "settings", "shrink", "square", "square-pen", "sun",
-    "trash", "triangle-alert", "undo-2", "wifi-off", "x",
+    "activity", "archive", "archive-restore", "arrow-down", "arrow-left", "arrow-right", "arrow-up", "check",
+    "chevron-down", "chevron-right", "circle-alert", "circle-check", "circle-help", "circle-stop", "circle-x", "clock",
+    "copy", "ellipsis", "hand", "info", "key-round", "list-tree", "loader-circle", "log-out", "menu", "message-square",
+    "monitor", "moon", "pencil", "pin", "pin-off", "rotate-ccw", "search", "settings", "shrink", "square", "square-pen",
+    "sun", "trash", "triangle-alert", "undo-2", "wifi-off", "x",
 )
 # fmt: on
 

@@ -140,10 +140,11 @@ def test_pages_make_a_fixed_number_of_queries(
         make_turn(ada, f"Question {number}", conversation=run.conversation)
         make_turn(ada, f"Other conversation {number}")
     for address, queries in {
-        "/": 2,  # agent, list
-        f"/c/{run.conversation_id}/": 6,  # conversation with agent, default agent, messages, runs, events, list
-        "/runs/": 3,  # count, runs, list
-        f"/runs/{run.id}/": 5,  # permissions of the user and of groups, run, calls, list
+        "/": 3,  # agent, list, what waits
+        f"/c/{run.conversation_id}/": 7,  # conversation and agent, default agent, messages, runs, events, list, waiting
+        "/approvals/": 4,  # approvals, calls in doubt, list, what waits
+        "/runs/": 4,  # count, runs, list, what waits
+        f"/runs/{run.id}/": 6,  # permissions of the user and of groups, run, calls, list, what waits
     }.items():
         with django_assert_num_queries(QUERIES_EVERY_PAGE + queries):
             page.get(address)

@@ -30,5 +30,8 @@ export function duration(seconds) {
   return `${seconds.toLocaleString(locale, { minimumFractionDigits: digits, maximumFractionDigits: digits })} s`;
 }
 
+/** A day and time. @param {string} iso */
+export const moment = (iso) => new Date(iso).toLocaleString(locale, { dateStyle: "medium", timeStyle: "short" });
+
 /** @param {number} bytes */
 export const megabytes = (bytes) => `${Math.round(bytes / 1e6).toLocaleString(locale)} MB`;
