@@ -79,17 +79,15 @@ def due_runs(limit: int = 500) -> list[UUID]:
     """Runs that nobody works on though somebody should; marks them as enqueued now.
 
     Queued ones whose message was lost or whose patience is over, and running ones whose worker died.
-    Several sweepers at once do no harm. A database that has just started has none: workers that waited for it come
-    first, with renewed leases and the results they hold.
+    Several sweepers at once do no harm. A database that has just started knows nobody dead: workers that waited for it
+    come first, with renewed leases and the results they hold.
     """
-    if _database_is_young():
-        return []
     stale = Now() - timedelta(seconds=settings.QUEUED_AGE_SECONDS)
     lost = Q(status=Run.Status.QUEUED, retry_at=None) & (Q(enqueued_at=None) | Q(enqueued_at__lt=stale))
     patient = Q(status=Run.Status.QUEUED, retry_at__lt=Now())
     orphaned = Q(status=Run.Status.RUNNING, lease_expires_at__lt=Now())
     ids = list(
-        Run.objects.filter(lost | patient | orphaned)
+        Run.objects.filter(lost | patient if _database_is_young() else lost | patient | orphaned)
         .select_for_update(skip_locked=True, of=("self",))
         .order_by("created_at")
         .values_list("id", flat=True)[:limit]
@@ -103,7 +101,7 @@ def _database_is_young() -> bool:
         cursor.execute(
             "SELECT now() < pg_postmaster_start_time() + make_interval(secs => %s)", [settings.RUN_LEASE_SECONDS]
         )
-        return bool(cursor.fetchone()[0])
+        return bool(cursor.fetchone() == (True,))
 
 
 def overdue_runs() -> list[UUID]:

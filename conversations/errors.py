@@ -3,6 +3,7 @@
 ConversationError
 ├── EmptyMessage
 ├── MessageTooLong
+├── TooManyMessages
 ├── NotFound
 ├── RunActive
 ├── AlreadyRead
@@ -40,6 +41,16 @@ class MessageTooLong(ConversationError):
     def __init__(self, length: int, limit: int) -> None:
         super().__init__(
             f"The message has {length:,} characters; {limit:,} are possible. Shorten it or send it in parts."
+        )
+
+
+class TooManyMessages(ConversationError):
+    code = "too_many_messages"
+    status = 429
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"{limit} messages wait already for the agent to read them. Let it go on, or stop it and send one message."
         )
 
 

@@ -29,7 +29,7 @@ from conversations.crash_points import reach
 from conversations.errors import LeaseLost
 from conversations.journal import DatabaseJournal
 from conversations.lifecycle import end_run, held, put_back, suspend
-from conversations.models import Call, Run
+from conversations.models import Call, Interrupt, Run
 from conversations.preparation import Prepared, claim_interrupts, prepare, total_usage, waiting_interrupts
 from conversations.reconciliation import unknown_call
 from conversations.writer import Writer
@@ -209,6 +209,9 @@ class RunExecution:
                 text = "The model did not answer for half an hour. Try again when it is back."
                 end_run(run, Run.Status.FAILED, "model_unavailable", error=text)
             else:
+                run.interrupts.filter(state=Interrupt.State.READ).update(
+                    state=Interrupt.State.QUEUED
+                )  # unread after all
                 put_back(run, reason=reason, delay=max(PATIENCE_SECONDS[run.postponed], error.retry_after or 0))
 
         await self._transition(wait)

@@ -12,7 +12,15 @@ from django.utils import timezone
 
 from conversations import live
 from conversations.cleaning import clean
-from conversations.errors import AlreadyRead, EmptyMessage, MessageTooLong, NotFound, RunActive, RunEnded
+from conversations.errors import (
+    AlreadyRead,
+    EmptyMessage,
+    MessageTooLong,
+    NotFound,
+    RunActive,
+    RunEnded,
+    TooManyMessages,
+)
 from conversations.lifecycle import after_commit, end_run, start_run, tell_message, wake
 from conversations.models import Conversation, Inspection, Interrupt, Message, Run
 from tools_admin.services import default_agent
@@ -21,6 +29,7 @@ if TYPE_CHECKING:
     from accounts.models import User
 
 TITLE_CHARS = 80
+MOST_WAITING = 50  # messages that a running agent has not read
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +47,7 @@ def send_message(
 ) -> Sent:
     """Stores a message and starts a run on it; while a run is going on the message becomes its interrupt.
 
-    The same `client_id` twice makes one message. Raises EmptyMessage, MessageTooLong, NotFound.
+    The same `client_id` twice makes one message. Raises EmptyMessage, MessageTooLong, NotFound, TooManyMessages.
     """
     content = clean(content).strip()
     if not content:
@@ -58,6 +67,8 @@ def _send(user: "User", content: str, conversation_id: UUID | None, client_id: s
         return known
     conversation = _conversation(user, conversation_id, content)
     active = Run.objects.active().select_for_update().filter(conversation=conversation).first()
+    if active and active.interrupts.filter(state__in=Interrupt.UNSEEN).count() >= MOST_WAITING:
+        raise TooManyMessages(MOST_WAITING)
     last = conversation.messages.order_by("-created_at").values_list("id", flat=True).first()
     message = Message.objects.create(
         conversation=conversation,

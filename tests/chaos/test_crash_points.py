@@ -112,6 +112,28 @@ def test_a_decision_whose_web_process_died_before_the_enqueue_counts(chaos: Chao
         chaos.execute("UPDATE tools_admin_tool SET needs_approval = false WHERE name = 'append_once'")
 
 
+def test_in_doubt_about_an_approved_call_it_runs_again_only_when_a_person_says_so(chaos: Chaos, person: Person) -> None:
+    chaos.execute("UPDATE tools_admin_tool SET needs_approval = true WHERE name = 'append_once'")
+    try:
+        run = chaos.ask(person, "use append_once on approved")["id"]
+        chaos.waiting(person, run, "approval")
+        (approval,) = call(chaos, person, "GET", "/api/v1/approvals")[1]
+        worker = chaos.die_at("K6")
+        assert call(chaos, person, "POST", f"/api/v1/approvals/{approval['id']}", {"decision": "approve"})[0] == 200
+        died(worker)
+        chaos.restore()
+        chaos.waiting(person, run, "reconciliation")
+        assert chaos.lines("approved") == []
+        body = {"call": "react/1/tool/0", "outcome": "retry"}
+        assert call(chaos, person, "POST", f"/api/v1/runs/{run}/resolve", body)[0] == 200
+        assert chaos.ended(person, run)["status"] == "completed"
+        assert chaos.lines("approved") == ["react/1/tool/0"]
+        states = "SELECT state FROM conversations_approval WHERE run_id = %s"
+        assert chaos.sql(states, run) == [("consumed",)]
+    finally:
+        chaos.execute("UPDATE tools_admin_tool SET needs_approval = false WHERE name = 'append_once'")
+
+
 def test_three_deaths_at_the_same_point_end_the_run_and_keep_its_record(chaos: Chaos, person: Person) -> None:
     run = {"id": ""}
     for death in range(3):

@@ -104,6 +104,20 @@ def test_a_run_whose_worker_is_dead(chaos: Chaos, person: Person) -> None:
     _stop(chaos, person, run)
 
 
+def test_without_the_live_channel_the_heartbeat_brings_the_stop(chaos: Chaos, person: Person) -> None:
+    chaos.model.token_delay = 0.05
+    run = chaos.ask(person, "Tell a long story")["id"]
+    eventually(lambda: chaos.events(run, "answer", "start"), "the answer has begun")
+    chaos.down("valkey")
+    try:
+        assert call(chaos, person, "POST", f"/api/v1/runs/{run}/cancel")[0] == 200
+        ended = eventually(lambda: (r := chaos.run(person, run))["ended_at"] and r, "the run is stopped", 10)
+    finally:
+        chaos.up("valkey")
+    assert (ended["status"], ended["reason"]) == ("cancelled", "user")
+    chaos.check(run)
+
+
 def test_at_the_other_web_process(chaos: Chaos, person: Person) -> None:
     chaos.model.token_delay = 0.05
     run = chaos.ask(person, "Tell a long story")["id"]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, connections, transaction
 from django.utils import timezone
+from pytest_django import Settings
 
 from conversations import claims
 from conversations.models import Run
@@ -63,7 +64,9 @@ def test_a_heartbeat_tells_lost_runs_from_stopped_ones(run: Run) -> None:
     assert claims.renew("me", {run.id: claimed.epoch}) == (set(), set(), set())
 
 
-def test_the_sweeper_finds_what_nobody_works_on(run: Run) -> None:
+def test_the_sweeper_finds_what_nobody_works_on(run: Run, settings: Settings) -> None:
+    settings.RUN_LEASE_SECONDS = 0.0  # the database has been up for longer
+
     def due() -> bool:
         with transaction.atomic():
             return run.id in claims.due_runs()
@@ -78,6 +81,13 @@ def test_the_sweeper_finds_what_nobody_works_on(run: Run) -> None:
     assert not due()  # its model is given time
     Run.objects.filter(id=run.id).update(retry_at=timezone.now() + PAST)
     assert due()
+
+
+def test_after_a_restart_of_the_database_workers_that_waited_for_it_come_first(run: Run, settings: Settings) -> None:
+    settings.RUN_LEASE_SECONDS = 1e6
+    _lease(run, -1)
+    with transaction.atomic():
+        assert run.id not in claims.due_runs()
 
 
 def test_a_conversation_has_one_active_run(run: Run) -> None:

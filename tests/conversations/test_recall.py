@@ -1,9 +1,9 @@
-"""Recall and reading exclude each other, whichever comes first."""
+"""Messages to a running agent: recall and reading exclude each other, and only so many wait."""
 
 import pytest
 
 from conversations import services
-from conversations.errors import AlreadyRead, NotFound
+from conversations.errors import AlreadyRead, NotFound, TooManyMessages
 from conversations.models import Interrupt, Message
 from conversations.preparation import claim_interrupts, waiting_interrupts
 from tests.factories import make_conversation, make_message, make_run, make_user
@@ -37,3 +37,12 @@ def test_only_a_message_to_a_running_agent_can_be_recalled(said: Message) -> Non
         services.recall_message(said.conversation.user, plain.id)
     with pytest.raises(NotFound):
         services.recall_message(make_user("stranger"), said.id)
+
+
+def test_only_so_many_messages_wait_for_a_running_agent(said: Message) -> None:
+    user, conversation = said.conversation.user, said.conversation_id
+    for _ in range(services.MOST_WAITING - 1):
+        services.send_message(user, "And", conversation_id=conversation)
+    with pytest.raises(TooManyMessages):
+        services.send_message(user, "One too many", conversation_id=conversation)
+    assert said.conversation.messages.filter(content="One too many").count() == 0
