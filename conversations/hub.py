@@ -18,6 +18,7 @@ Entry = tuple[int | None, bytes]  # a durable event's seq (None for deltas and u
 Deliver = Callable[[Entry], None]
 
 BLOCK_MS = 5_000
+AT_A_TIME = 20  # entries of a log: what was read goes out before more is read, so that a burst fills no outbox
 RETRY_SECONDS = 0.2
 
 
@@ -90,7 +91,7 @@ class Hub:
         while True:
             wanted = {self._control: self._control_position} | {key: s.position for key, s in self._streams.items()}
             try:
-                answer = await self._redis.xread(wanted, block=BLOCK_MS)
+                answer = await self._redis.xread(wanted, count=AT_A_TIME, block=BLOCK_MS)
             except (redis.RedisError, OSError):
                 await asyncio.sleep(RETRY_SECONDS)
                 continue

@@ -117,9 +117,11 @@ class Follow:
             if self._held is None:
                 self._held = deque()
             known = -1
-            while not await self._release(over_holes=known == self.seq):  # what PostgreSQL lacks will never come
+            while True:
                 known = self.seq
                 await self._catch_up(None)
+                if await self._release(over_holes=known == self.seq):  # what PostgreSQL lacks will never come
+                    return
         finally:
             self._filling = False
 
@@ -273,13 +275,17 @@ def _latest(runs: set[UUID]) -> dict[UUID, int]:
 
 
 def _answer_so_far(entries: list[Entry]) -> tuple[str, int]:
-    text, attempt = "", 0
+    pieces: list[str] = []
+    length = attempt = 0
     for _, body in entries:
         if channel_of(body) != b"answer":
             continue
         data: dict[str, Any] = orjson.loads(body)["data"]
         if data["status"] == "start" or (data["status"] == "delta" and data["attempt"] > attempt):
-            text, attempt = "", data["attempt"]  # the log of an answer that goes on may begin in its middle
-        if data["status"] == "delta" and data["attempt"] == attempt and data["offset"] <= len(text):
-            text = text[: data["offset"]] + data["content"]
-    return text, attempt
+            pieces, length, attempt = [], 0, data["attempt"]  # a log that was lost begins in the middle of an answer
+        if data["status"] == "delta" and data["attempt"] == attempt and data["offset"] <= length:
+            if data["offset"] < length:  # sent again
+                pieces = ["".join(pieces)[: data["offset"]]]
+            pieces.append(data["content"])
+            length = data["offset"] + len(data["content"])
+    return "".join(pieces), attempt

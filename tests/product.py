@@ -21,7 +21,7 @@ from tests.fake_model import Brain, FakeModel, think
 
 ROOT = Path(__file__).resolve().parent.parent
 WEB = ["-m", "agentapp.web", "-b", "127.0.0.1"]
-WORKER = ["-m", "celery", "-A", "agentapp.celery", "worker", "-P", "threads", "-c", "64"]
+WORKER = ["-m", "celery", "-A", "agentapp.celery", "worker", "-P", "threads", "-c", "256"]
 
 
 def eventually(check: Callable[[], Any], what: str, seconds: float = 20.0) -> Any:
@@ -79,9 +79,17 @@ class Product:
         self.model.start()
         eventually(self.is_ready, f"the product is ready; logs are in {self.folder}", 40)
 
-    def is_ready(self) -> bool:
+    def add_web(self, name: str) -> str:
+        """Another web process of the same installation, for as long as the test keeps it. Gives its address."""
+        port = free_port()
+        self.spawn(name, [*WEB, "-p", str(port)])
+        url = f"http://127.0.0.1:{port}"
+        eventually(lambda: self.is_ready(url), f"{name} is ready", 40)
+        return url
+
+    def is_ready(self, url: str = "") -> bool:
         try:
-            with urllib.request.urlopen(f"{self.url}/readyz", timeout=5) as answer:  # noqa: S310 - loopback
+            with urllib.request.urlopen(f"{url or self.url}/readyz", timeout=5) as answer:  # noqa: S310 - loopback
                 return bool(answer.status == 200)
         except (urllib.error.URLError, OSError):
             return False

@@ -54,11 +54,10 @@ class Page:
 
 
 @contextmanager
-def page(product: Product, person: Person) -> Iterator[Page]:
-    headers = {"Cookie": f"sessionid={person.session}"}
-    with connect(
-        f"{product.url.replace('http', 'ws')}/ws/", additional_headers=headers, origin=Origin(product.url)
-    ) as socket:
+def page(product: Product, person: Person, url: str = "") -> Iterator[Page]:
+    """A page of the product's web process, or of another one at `url`."""
+    headers, url = {"Cookie": f"sessionid={person.session}"}, url or product.url
+    with connect(f"{url.replace('http', 'ws')}/ws/", additional_headers=headers, origin=Origin(url)) as socket:
         yield Page(socket)
 
 
@@ -182,3 +181,39 @@ def test_a_foreign_page_cannot_use_the_session(product: Product, person: Person)
 def test_an_api_key_opens_the_socket(product: Product, person: Person) -> None:
     with connect(f"{product.url.replace('http', 'ws')}/ws/", additional_headers=person.bearer) as socket:
         assert send(Page(socket), "Hello")["type"] == "ack"
+
+
+def test_envelopes_of_the_users_own_stream_say_where_they_stand(product: Product, person: Person) -> None:
+    with page(product, person) as mine, page(product, person) as other:
+        ack = send(mine, "Hello")
+        seen = [other.until(lambda b: "cursor" in b)]
+        while seen[-1].get("data", {}).get("status") != "completed":
+            seen.append(other.until(lambda b: "cursor" in b))
+    cursors = [tuple(map(int, body["cursor"].split("-"))) for body in seen]
+    assert cursors == sorted(set(cursors))
+    assert [body["channel"] for body in seen][:3] == ["conversation", "run", "message"]
+    assert {body["data"]["conversation"] for body in seen if body["channel"] == "run"} == {ack["conversation"]}
+
+
+@pytest.mark.parametrize(
+    ("way", "statement"),
+    [
+        ("session", "UPDATE accounts_user SET is_active = false WHERE id = %s"),
+        ("session", "DELETE FROM django_session WHERE session_key = %s"),
+        ("key", "UPDATE accounts_apikey SET revoked_at = now() WHERE user_id = %s"),
+        ("key", "UPDATE accounts_apikey SET expires_at = now() WHERE user_id = %s"),
+    ],
+)
+def test_a_socket_does_not_outlive_what_opened_it(
+    product: Product, person: Person, way: str, statement: str
+) -> None:
+    headers = person.bearer if way == "key" else {"Cookie": f"sessionid={person.session}"}
+    address = f"{product.url.replace('http', 'ws')}/ws/"
+    with connect(address, additional_headers=headers, origin=Origin(product.url)) as socket:
+        assert send(Page(socket), "Hello")["type"] == "ack"
+        product.execute(statement, person.session if "session_key" in statement else person.id)
+        with pytest.raises(ConnectionClosed) as closed:
+            while True:
+                socket.recv(timeout=10)
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 4401
