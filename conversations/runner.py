@@ -29,6 +29,7 @@ from conversations.crash_points import reach
 from conversations.errors import LeaseLost
 from conversations.journal import DatabaseJournal
 from conversations.lifecycle import end_run, held, put_back, suspend
+from conversations.model_failures import explain, failure_reason
 from conversations.models import Call, Interrupt, Run
 from conversations.preparation import Prepared, claim_interrupts, prepare, total_usage, waiting_interrupts
 from conversations.reconciliation import unknown_call
@@ -98,7 +99,7 @@ class RunExecution:
             await self._wait_for_model(error)
         except ModelError as error:
             log.warning("Run %s: the model refused: %s", self.claimed.run, error)
-            await self._end(Run.Status.FAILED, _reason(error), error=_explain(error))
+            await self._end(Run.Status.FAILED, failure_reason(error), error=explain(error))
         except RunSuspended as waiting:
             await self._wait_for_person(waiting.reason, waiting.key)
         except UnknownOutcome as doubt:
@@ -279,26 +280,3 @@ async def _pieces(text: str) -> AsyncIterator[str]:
 
 def _iterations(run: Run) -> int:
     return run.calls.filter(kind="llm", key__startswith="react/", state=Call.State.SUCCEEDED).count()
-
-
-def _reason(error: ModelError) -> str:
-    names = {
-        "ModelRefused": "model_refused",
-        "ContextOverflow": "context_irreducible",
-        "ContentFiltered": "content_filtered",
-        "IncompleteStream": "model_unavailable",
-    }
-    return names.get(type(error).__name__, "model_error")
-
-
-def _explain(error: ModelError) -> str:
-    """For people: what happened and what to do. The provider's own words are in the trace."""
-    texts = {
-        "model_refused": "The model's provider refused the request: its key, model name or quota is not accepted. "
-        "An administrator can correct it in the admin under Providers.",
-        "context_irreducible": "The conversation is too long for this model. Start a new chat or unpin long messages.",
-        "content_filtered": "The model's provider declined to answer for reasons of content. Rephrase the question.",
-        "model_unavailable": "The model's answer broke off. Try again.",
-        "model_error": "The model's provider did not understand the request. Its words are on the run's page.",
-    }
-    return texts[_reason(error)]
