@@ -42,6 +42,7 @@ class Appender:
     """A worker process's only way into the live logs of its runs. It lives on the worker's loop."""
 
     def __init__(self, client: redis.asyncio.Redis) -> None:
+        self._redis = client
         self._append = client.register_script(live.APPEND)
         self._due: dict[RunLog, None] = {}  # a set that keeps its order
         self._work_there, self._hurry = asyncio.Event(), asyncio.Event()
@@ -59,6 +60,13 @@ class Appender:
         self._work_there.set()
         if at_once:
             self._hurry.set()
+
+    async def aclose(self) -> None:
+        """Whoever still has something to append closes its log before."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._redis.aclose()
 
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()

@@ -66,6 +66,12 @@ class Hub:
             if not stream.listeners:
                 del self._streams[key]
 
+    async def aclose(self) -> None:
+        if self._reader is not None:
+            self._reader.cancel()
+            await asyncio.gather(self._reader, return_exceptions=True)
+        await self._redis.aclose()
+
     async def _join(self, key: str, deliver: Deliver, from_start: bool) -> list[Entry]:
         if key not in self._streams:  # nobody follows it yet: from here on the reader does
             rows = await self._redis.xrange(key) if from_start else await self._redis.xrevrange(key, count=1)

@@ -185,6 +185,11 @@ class Follows:
         self._tasks: set[asyncio.Task[None]] = set()
         self._keep(self._check_for_ever())
 
+    async def aclose(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
     def add(self, follow: Follow) -> None:
         self._all.add(follow)
 
