@@ -1,7 +1,10 @@
-"""The one point where text that enters the database loses what PostgreSQL and JSON cannot hold."""
+"""The one point where values that enter the database lose what PostgreSQL and JSON cannot hold, and become JSON."""
 
+import json
 import re
 from typing import Any
+
+import orjson
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -15,3 +18,19 @@ def clean(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [clean(item) for item in value]
     return value
+
+
+def to_json(value: Any) -> bytes:
+    """Compact JSON, of integers of any size too: models write those."""
+    try:
+        return orjson.dumps(value, default=str)
+    except TypeError:  # an integer of more than 64 bits
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str).encode()
+
+
+def canonical_json(value: Any) -> bytes:
+    """The same value always gives the same bytes."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode()

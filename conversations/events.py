@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import orjson
-
 from agentapp.engine import Event
-from conversations.cleaning import clean
+from conversations.cleaning import clean, to_json
 
 MAX_EVENT_BYTES = 64 * 1024
 DELTA_CHARS = 8_000  # at most six bytes each
@@ -39,7 +37,7 @@ def envelope(run: uuid.UUID | str, seq: int | None, channel: str, data: dict[str
     }
     if seq is not None:
         body["seq"] = seq
-    return orjson.dumps(body)
+    return to_json(body)
 
 
 def deltas(run: uuid.UUID, text: str, offset: int, attempt: int) -> Iterator[bytes]:
@@ -68,7 +66,7 @@ def seq_of(body: bytes) -> bytes:
 def bounded(data: dict[str, Any]) -> dict[str, Any]:
     """Cuts the long texts of an event until it fits into 64 KiB; the whole values stay with the call."""
     limit = 8_000
-    while len(orjson.dumps(data, default=str)) > MAX_EVENT_BYTES - 1_024 and limit >= 100:
+    while len(to_json(data)) > MAX_EVENT_BYTES - 1_024 and limit >= 100:
         data = {**_cut(data, limit), "truncated": True}
         limit //= 2
     return data

@@ -11,13 +11,11 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-import orjson
-
 from agentapp.engine import CallKind, EffectClass, Event, ModelError, UnknownOutcome
 from agentapp.engine.journal import Effect, Finished, check_same_call
 from conversations import crash_points
 from conversations.appender import RunLog
-from conversations.cleaning import clean
+from conversations.cleaning import canonical_json, clean
 from conversations.endings import STOPPED
 from conversations.errors import LeaseLost
 from conversations.events import KeyedEvent
@@ -191,4 +189,4 @@ class DatabaseJournal:
 def digest(request: dict[str, Any]) -> str:
     """SHA-256 of the call's canonical form: name and proposed arguments."""
     canonical = {"name": request["name"], "arguments": request["arguments"]}
-    return hashlib.sha256(orjson.dumps(canonical, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    return hashlib.sha256(canonical_json(canonical)).hexdigest()

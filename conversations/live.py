@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-import orjson
 import redis
 import redis.asyncio
 from django.conf import settings
 
+from conversations.cleaning import to_json
 from conversations.events import envelope
 
 log = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ def sync_client() -> redis.Redis:
 
 def tell_user(user_id: int, channel: str, data: dict[str, Any]) -> None:
     """Appends to the user's own stream (lists and other tabs). Call it after commit; failing is harmless."""
-    body = orjson.dumps({"channel": channel, "data": data, "at": datetime.now(UTC).isoformat(timespec="milliseconds")})
+    body = to_json({"channel": channel, "data": data, "at": datetime.now(UTC).isoformat(timespec="milliseconds")})
     try:
         with sync_client().pipeline(transaction=False) as pipe:
             pipe.xadd(user_key(user_id), {NO_SEQ: body}, maxlen=USER_STREAM_LENGTH, approximate=True)

@@ -31,6 +31,7 @@ from conversations.journal import DatabaseJournal
 from conversations.lifecycle import end_run, held, put_back, suspend
 from conversations.model_failures import explain, failure_reason
 from conversations.models import Call, Interrupt, Run
+from conversations.permission import Permissions
 from conversations.preparation import Prepared, claim_interrupts, prepare, total_usage, waiting_interrupts
 from conversations.reconciliation import unknown_call
 from conversations.writer import Writer
@@ -72,9 +73,12 @@ class Answer:
 class RunExecution:
     """One claim of one run in this worker."""
 
-    def __init__(self, claimed: Claim, writer: Writer, appender: Appender, models: ModelClients) -> None:
+    def __init__(
+        self, claimed: Claim, writer: Writer, appender: Appender, models: ModelClients, permissions: Permissions
+    ) -> None:
         self.claimed = claimed
         self._writer, self._models = writer, models
+        self._permissions = permissions
         self._log = appender.open(claimed.run, claimed.epoch)
         self._journal: DatabaseJournal | None = None
         self._answer: Answer | None = None
@@ -160,6 +164,11 @@ class RunExecution:
 
     def _agent(self, prepared: Prepared, journal: DatabaseJournal, answer: Answer) -> ReActAgent:
         async def gate(tool: Tool, arguments: dict[str, Any], key: str) -> Allow | Deny:
+            needs_approval = await self._permissions.needs_approval(prepared.run.user_id, tool.name)
+            if needs_approval is None:
+                return Deny(f"The tool {tool.name} is not available any more.")
+            if not needs_approval:
+                return Allow()
             try:
                 return await _patiently(permit, prepared.run, tool, arguments, key)
             except RunSuspended:

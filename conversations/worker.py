@@ -19,6 +19,7 @@ from agentapp.database import in_thread
 from conversations import claims, live
 from conversations.appender import Appender
 from conversations.crash_points import reach
+from conversations.permission import Permissions
 from conversations.priming import prime_demo_model
 from conversations.runner import RunExecution
 from conversations.writer import Writer
@@ -50,6 +51,7 @@ class Worker:
         self._redis = live.async_client()
         self._appender = Appender(live.async_client())
         self._models = ModelClients()
+        self._permissions = Permissions()
         self._runs: dict[UUID, _Held] = {}
         self._draining = False
         self._background: list[asyncio.Task[None]] = []
@@ -94,7 +96,7 @@ class Worker:
         if claimed is None:
             return
         reach("K2")
-        execution = RunExecution(claimed, self._writer, self._appender, self._models)
+        execution = RunExecution(claimed, self._writer, self._appender, self._models, self._permissions)
         held = _Held(execution, asyncio.create_task(execution.execute(), name=f"run {run_id}"))
         self._runs[run_id] = held
         try:

@@ -13,17 +13,16 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-import orjson
 import psycopg
-from django.db import connections
 
+from conversations.cleaning import to_json
+from conversations.connection import RETRY_SECONDS, LoopConnection
 from conversations.errors import LeaseLost
 from conversations.events import KeyedEvent
 
 log = logging.getLogger(__name__)
 
 MAX_GROUP = 200
-RETRY_SECONDS = 0.5
 
 RECORD = """
 WITH given AS (
@@ -87,8 +86,8 @@ class Record:
             "epoch": self.epoch,
             "at": self.at,
             "starts": self.starts,
-            "events": orjson.dumps(events).decode(),
-            "calls": orjson.dumps(self.calls, default=str).decode(),
+            "events": to_json(events).decode(),
+            "calls": to_json(self.calls).decode(),
         }
 
 
@@ -98,7 +97,7 @@ class Writer:
     def __init__(self) -> None:
         self._waiting: list[tuple[dict[str, Any], asyncio.Future[dict[str, int]]]] = []
         self._wake = asyncio.Event()
-        self._connection: psycopg.AsyncConnection[Any] | None = None
+        self._line = LoopConnection()
 
     def submit(self, record: Record) -> "asyncio.Future[dict[str, int]]":
         """Raises `LeaseLost` (in the future) when the run belongs to another epoch by now, or the call was stopped.
@@ -120,7 +119,7 @@ class Writer:
                     group, self._waiting = self._waiting[:MAX_GROUP], self._waiting[MAX_GROUP:]
                     await self._write_until_done(group)
         finally:
-            await self._disconnect()
+            await self._line.drop()
 
     async def _write_until_done(self, group: list[tuple[dict[str, Any], "asyncio.Future[dict[str, int]]"]]) -> None:
         while True:
@@ -128,7 +127,7 @@ class Writer:
                 rows = await self._write([parameters for parameters, _ in group])
             except psycopg.OperationalError as error:
                 log.warning("The database does not answer (%s); %d records wait.", str(error).strip()[:200], len(group))
-                await self._disconnect()
+                await self._line.drop()
                 await asyncio.sleep(RETRY_SECONDS)
             except psycopg.Error as error:
                 if len(group) == 1:
@@ -143,24 +142,10 @@ class Writer:
                 return
 
     async def _write(self, records: list[dict[str, Any]]) -> list[tuple[int | None, list[tuple[int, str]] | None]]:
-        connection = await self._connect()
+        connection = await self._line.get()
         async with connection.transaction(), connection.pipeline():
             cursors = [await connection.execute(RECORD, parameters, prepare=True) for parameters in records]
         return [row for cursor in cursors if (row := await cursor.fetchone())]
-
-    async def _connect(self) -> psycopg.AsyncConnection[Any]:
-        if self._connection is None or self._connection.closed:
-            parameters = connections["default"].get_connection_params()
-            keep = ("dbname", "user", "password", "host", "port", "connect_timeout")
-            self._connection = await psycopg.AsyncConnection.connect(
-                autocommit=True, **{key: parameters[key] for key in keep if parameters.get(key)}
-            )
-        return self._connection
-
-    async def _disconnect(self) -> None:
-        if self._connection is not None:
-            await self._connection.close()
-            self._connection = None
 
 
 def _settle(future: "asyncio.Future[dict[str, int]]", outcome: dict[str, int] | BaseException) -> None:

@@ -45,6 +45,7 @@ class FakeModel:
     def __init__(self, brain: Brain = think, port: int = 0) -> None:
         self.brain, self.port = brain, port
         self.token_delay = 0.0
+        self.latency = 0.0
         self.requests: list[dict[str, Any]] = []
         self.hangups = 0
         self._loop = asyncio.new_event_loop()
@@ -100,6 +101,8 @@ class FakeModel:
 
     async def _answer(self, request: dict[str, Any], writer: asyncio.StreamWriter) -> None:
         self.requests.append(request)
+        if self.latency:
+            await asyncio.sleep(self.latency)
         reply = self.brain(request)
         if "status" in reply:
             await _send(writer, reply["status"], {"error": {"message": reply["error"], "code": "fake"}})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conversations.cleaning import clean
+from conversations.cleaning import canonical_json, clean, to_json
 from tests.factories import make_conversation, make_message, make_user
 
 
@@ -23,3 +23,9 @@ def test_cleaned_text_can_be_stored_and_read(db: None) -> None:
     message = make_message(make_conversation(make_user()), clean("a\x00b \ud800 😀"))
     message.refresh_from_db()
     assert message.content == "ab  😀"
+
+
+def test_integers_of_any_size_become_json() -> None:
+    assert to_json({"n": 2**70}) == b'{"n":1180591620717411303424}'
+    assert canonical_json({"b": 2**70, "a": 1}) == b'{"a":1,"b":1180591620717411303424}'
+    assert canonical_json({"b": 1, "a": "ä"}) == '{"a":"ä","b":1}'.encode()

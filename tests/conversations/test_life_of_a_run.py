@@ -113,3 +113,33 @@ def test_a_pinned_message_is_told_to_the_model(product: Product, person: Person)
 def _ended(product: Product, person: Person, run: dict[str, Any]) -> dict[str, Any] | None:
     state: dict[str, Any] = call(product, person, "GET", f"/api/v1/runs/{run['id']}")[1]
     return state if state["ended_at"] else None
+
+
+def test_a_tool_disabled_during_the_run_is_denied_at_the_call(product: Product, person: Person) -> None:
+    def disables_then_calls(request: dict[str, Any]) -> dict[str, Any]:
+        product.execute("UPDATE tools_admin_tool SET enabled = false WHERE name = 'calculator'")
+        return think(request)
+
+    product.model.brain = disables_then_calls
+    try:
+        run = _run(product, person, "What is 6 * 7?")
+        tools = [c for c in call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1] if c["kind"] == "tool"]
+        assert [c["result"]["is_error"] for c in tools] == [True]
+        assert "not available" in tools[0]["result"]["content"]
+    finally:
+        product.execute("UPDATE tools_admin_tool SET enabled = true WHERE name = 'calculator'")
+
+
+def test_an_integer_of_any_size_does_not_stop_a_run(product: Product, person: Person) -> None:
+    huge = 2**70
+
+    def asks_hugely(request: dict[str, Any]) -> dict[str, Any]:
+        if request["messages"][-1]["role"] == "user" and request.get("tools"):
+            return {"calls": [{"name": "calculator", "arguments": {"expression": "1 + 1", "surplus": huge}}]}
+        return {"text": "Done."}
+
+    product.model.brain = asks_hugely
+    run = _run(product, person, "Hello")
+    assert run["status"] == "completed"
+    stored = product.sql("SELECT request->'arguments' ? 'surplus' FROM conversations_call WHERE run_id = %s", run["id"])
+    assert (True,) in stored
