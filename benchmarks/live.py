@@ -153,14 +153,18 @@ def report(seen: list[Seen], used: dict[str, float], wrote: tuple[int, int]) -> 
     firsts = sorted((one.tokens[0][1] - one.sent_at) * 1000 for one in seen)
     count, runs = len(delays), len(seen)
     print(f"{runs} runs, {count} tokens, load of the machine {os.getloadavg()[0]:.1f}")
-    print(f"delay of a token: median {delays[count // 2]:.1f} ms, p95 {delays[count * 95 // 100]:.1f}, max {delays[-1]:.1f}")
+    print(
+        f"delay of a token: median {delays[count // 2]:.1f} ms, p95 {delays[count * 95 // 100]:.1f}, max {delays[-1]:.1f}"
+    )
     first_delays = sorted((now - sent) * 1000 for sent, now in (one.tokens[0] for one in seen))
-    print(f"first token of an answer: delay median {statistics.median(first_delays):.1f} ms, max {first_delays[-1]:.1f}")
+    print(
+        f"first token of an answer: delay median {statistics.median(first_delays):.1f} ms, max {first_delays[-1]:.1f}"
+    )
     print("processor time a token: " + ", ".join(f"{name} {used[name] / count * 1e6:.1f} µs" for name in used))
     print(f"PostgreSQL: {wrote[0] / runs:.1f} commits and {wrote[1] / runs:.1f} written rows a run")
     return {
         "tokens/s": middle_rate(seen),
-        "p95 delay ms": delays[count * 95 // 100],
+        "p95 delay ms": p95,
         "cpu µs a token": sum(used.values()) / count * 1e6,
         "first token ms": statistics.median(firsts),
     }

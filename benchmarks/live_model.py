@@ -35,7 +35,7 @@ class Stream(asyncio.Protocol):
             return
         self.pending = b""
         if head.startswith(b"GET"):  # is anybody there?
-            self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{\"data\":[]}")  # type: ignore[attr-defined]
+            self.transport.write(b'HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{"data":[]}')  # type: ignore[attr-defined]
             return
         print(time.time(), flush=True)
         self.transport.write(HEAD)  # type: ignore[attr-defined]

@@ -127,7 +127,7 @@ class Worker:
 
 
 async def play(number: int, run: Run, appender: Appender, client: Any) -> None:
-    chance = random.Random(number)
+    chance = random.Random(number)  # noqa: S311 - a script that can be played again
     worker = Worker(run, appender.open(run.id, 1))
     steady, pages = State(), [State() for _ in range(PAGES)]
     connected: dict[int, Connection] = {}
@@ -148,7 +148,7 @@ async def play(number: int, run: Run, appender: Appender, client: Any) -> None:
     everybody += [Connection(run, pages[page]) for page in range(PAGES) if page not in connected]
     worker.say("the end")
     async with asyncio.timeout(20):
-        while any(state.text != worker.text for state in (steady, fresh, *pages)):
+        while any(state.text != worker.text for state in (steady, fresh, *pages)):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     await worker.event("done", {"status": "completed", "answer": worker.text}, appended=chance.random() < 0.9)
     await asyncio.gather(*(connection.finish() for connection in everybody))
@@ -162,7 +162,7 @@ async def play(number: int, run: Run, appender: Appender, client: Any) -> None:
 
 async def _work(chance: random.Random, worker: Worker, step: int) -> None:
     what = chance.random()
-    if worker.attempt == 0 and step > 4 or what < 0.05:
+    if (worker.attempt == 0 and step > 4) or what < 0.05:
         await worker.begin_answer()
     elif worker.attempt and what < 0.7:
         for _ in range(chance.randrange(1, 6)):

@@ -204,9 +204,7 @@ def test_envelopes_of_the_users_own_stream_say_where_they_stand(product: Product
         ("key", "UPDATE accounts_apikey SET expires_at = now() WHERE user_id = %s"),
     ],
 )
-def test_a_socket_does_not_outlive_what_opened_it(
-    product: Product, person: Person, way: str, statement: str
-) -> None:
+def test_a_socket_does_not_outlive_what_opened_it(product: Product, person: Person, way: str, statement: str) -> None:
     headers = person.bearer if way == "key" else {"Cookie": f"sessionid={person.session}"}
     address = f"{product.url.replace('http', 'ws')}/ws/"
     with connect(address, additional_headers=headers, origin=Origin(product.url)) as socket:

@@ -166,4 +166,6 @@ def test_a_revoked_key_ends_its_stream(product: Product, person: Person) -> None
     product.execute("UPDATE accounts_apikey SET revoked_at = NULL WHERE user_id = %s", person.id)
     stopped = httpx2.post(f"{product.url}/api/v1/runs/{run}/cancel", headers=person.bearer)
     assert stopped.status_code == 200
-    eventually(lambda: product.sql("SELECT status FROM conversations_run WHERE id = %s", run) == [("cancelled",)], "end")
+    eventually(
+        lambda: product.sql("SELECT status FROM conversations_run WHERE id = %s", run) == [("cancelled",)], "end"
+    )
