@@ -128,14 +128,29 @@ def test_at_the_other_web_process(chaos: Chaos, person: Person) -> None:
     assert ended["status"] == "cancelled"
 
 
-def test_after_the_flag_no_call_begins_even_if_the_worker_has_not_heard_of_it(chaos: Chaos, person: Person) -> None:
+def _deaf_worker(chaos: Chaos, person: Person, text: str) -> str:
+    """A run in a tool, stopped by its flag alone: the worker's next heartbeat is far away, and nobody wakes it."""
     chaos.end("worker")
-    chaos.spawn("worker", chaos.commands["worker"], RUN_HEARTBEAT_SECONDS="60", RUN_LEASE_SECONDS="180")
+    chaos.spawn("worker", chaos.commands["worker"], RUN_HEARTBEAT_SECONDS="60", RUN_LEASE_SECONDS="60")
     chaos.hold()
-    run = chaos.ask(person, "use hold_line on deaf")["id"]
+    run = chaos.ask(person, f"use hold_line on {text}")["id"]
     eventually(chaos.is_holding, "the tool runs")
-    asked = len(chaos.model.requests)
     chaos.execute("UPDATE conversations_run SET cancel_requested_at = now() WHERE id = %s", run)
+    return str(run)
+
+
+def test_a_stop_outlives_the_worker_that_had_not_heard_of_it(chaos: Chaos, person: Person) -> None:
+    run, asked = _deaf_worker(chaos, person, "unheard"), len(chaos.model.requests)
+    chaos.end("worker")
+    chaos.execute("UPDATE conversations_run SET lease_expires_at = now() WHERE id = %s", run)
+    chaos.restore()
+    ended = chaos.ended(person, run)
+    assert (ended["status"], ended["reason"]) == ("cancelled", "user")
+    assert (chaos.lines("unheard"), len(chaos.model.requests)) == ([], asked)
+
+
+def test_after_the_flag_no_call_begins_even_if_the_worker_has_not_heard_of_it(chaos: Chaos, person: Person) -> None:
+    run, asked = _deaf_worker(chaos, person, "deaf"), len(chaos.model.requests)
     (chaos.effects / "hold").unlink()
     ended = chaos.ended(person, run)
     assert (ended["status"], ended["reason"]) == ("cancelled", "user")
