@@ -1,0 +1,11 @@
+"""The record: conversations, messages, runs and everything a run did.
+
+PostgreSQL is the truth. What must never be false is a constraint here, not a check in code. The only way from a
+request to a row is `visible_to(user)`.
+"""
+
+from conversations.models.people import Approval, Inspection, Interrupt
+from conversations.models.record import Call, Run, RunEvent
+from conversations.models.talk import Conversation, Message
+
+__all__ = ["Approval", "Call", "Conversation", "Inspection", "Interrupt", "Message", "Run", "RunEvent"]

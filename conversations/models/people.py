@@ -1,0 +1,96 @@
+"""Where people come into a run: messages meanwhile, approvals, looks at the record."""
+
+import uuid
+from typing import Self
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from accounts.models import User
+from conversations.models.record import Run
+from conversations.models.talk import Message
+
+
+class Interrupt(models.Model):
+    """A message sent while a run was going on. Never lost: read by the run, handed over to the next turn, or given
+    back to its writer."""
+
+    class State(models.TextChoices):
+        QUEUED = "queued", "Not yet read"
+        READ = "read", "On its way to the model"
+        ADMITTED = "admitted", "Read by the run"
+        RECALLED = "recalled", "Taken back"
+        HANDED_OVER = "handed_over", "Became the next turn"
+
+    UNSEEN = (State.QUEUED, State.READ)  # no reply of a model that knew it is on record
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="interrupts")
+    message = models.OneToOneField(Message, on_delete=models.CASCADE, related_name="interrupt")
+    state = models.CharField(max_length=12, choices=State, default=State.QUEUED)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"{self.message_id}: {self.state}"
+
+
+class ApprovalQuerySet(models.QuerySet["Approval"]):
+    def visible_to(self, user: User) -> Self:
+        """Whoever may decide: the person whose run asks."""
+        return self.filter(run__user_id=user.pk) if user.is_active else self.none()
+
+
+class Approval(models.Model):
+    """A call that needs a person's word, bound to the exact arguments and used up by one call."""
+
+    class State(models.TextChoices):
+        PENDING = "pending", "Waits for a decision"
+        APPROVED = "approved", "Approved"
+        REJECTED = "rejected", "Rejected"
+        EXPIRED = "expired", "Expired"
+        CONSUMED = "consumed", "Approved and used"
+        SUPERSEDED = "superseded", "Withdrawn"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="approvals")
+    key = models.CharField(max_length=200, help_text="The call's position in the run.")
+    tool_name = models.CharField(max_length=64)
+    arguments = models.JSONField(help_text="As the model proposed them.")
+    digest = models.CharField(max_length=64, help_text="SHA-256 of name and proposed arguments.")
+    edited = models.JSONField(null=True, help_text="As the person changed them.")
+    state = models.CharField(max_length=10, choices=State, default=State.PENDING)
+    comment = models.CharField(max_length=1_000, blank=True)
+    expires_at = models.DateTimeField()
+    decided_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+    decided_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = ApprovalQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["created_at"]
+        indexes = [
+            # the sweeper's question
+            models.Index(fields=["expires_at"], condition=Q(state="pending"), name="approval_expiry"),
+        ]
+        constraints = [models.UniqueConstraint(fields=["run", "key"], name="approval_once_per_position")]
+
+    def __str__(self) -> str:
+        return f"{self.tool_name}: {self.get_state_display()}"
+
+
+class Inspection(models.Model):
+    """A look at somebody else's run: allowed to holders of `view_all_runs`, and recorded."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="inspections")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-at"]
+
+    def __str__(self) -> str:
+        return f"{self.user} looked at {self.run_id}"

@@ -1,0 +1,78 @@
+"""What people and agents say: conversations and their messages."""
+
+import uuid
+from typing import Self
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from accounts.models import User
+
+
+class ConversationQuerySet(models.QuerySet["Conversation"]):
+    def visible_to(self, user: User) -> Self:
+        """A conversation belongs to one person; nobody else finds it."""
+        return self.filter(user_id=user.pk) if user.is_active else self.none()
+
+
+class Conversation(models.Model):
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="conversations")
+    agent = models.ForeignKey("tools_admin.Agent", on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    title = models.CharField(max_length=200, blank=True)
+    pinned = models.BooleanField(default=False)
+    archived = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    objects = ConversationQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            # the list of a user's conversations, newest first
+            models.Index(fields=["user", "archived", "-updated_at"], name="conversation_list"),
+        ]
+
+    def __str__(self) -> str:
+        return self.title or "New conversation"
+
+
+class MessageQuerySet(models.QuerySet["Message"]):
+    def visible_to(self, user: User) -> Self:
+        return self.filter(conversation__user_id=user.pk) if user.is_active else self.none()
+
+
+class Message(models.Model):
+    """Append-only. `parent` makes the tree in which edits and regenerations are siblings."""
+
+    class Role(models.TextChoices):
+        USER = "user", "You"
+        ASSISTANT = "assistant", "Assistant"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="messages")
+    parent = models.ForeignKey("self", on_delete=models.CASCADE, null=True, blank=True, related_name="children")
+    run = models.ForeignKey("Run", on_delete=models.SET_NULL, null=True, blank=True, related_name="messages")
+    role = models.CharField(max_length=10, choices=Role)
+    content = models.TextField()
+    partial = models.BooleanField(default=False, help_text="The answer was stopped or broke off.")
+    injected = models.BooleanField(default=False, help_text="Sent while a run was going on.")
+    recalled = models.BooleanField(default=False)
+    pinned = models.BooleanField(default=False, help_text="Stays in the agent's context.")
+    client_id = models.CharField(max_length=64, blank=True, help_text="The sender's own id: one message per id.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = MessageQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["created_at", "id"]
+        indexes = [models.Index(fields=["conversation", "created_at"], name="message_branch")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["conversation", "client_id"], condition=~Q(client_id=""), name="message_once_per_client_id"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_role_display()}: {self.content[:60]}"
