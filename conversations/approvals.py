@@ -106,7 +106,7 @@ def expire_approvals() -> None:
 
 
 def approval_data(approval: Approval) -> dict[str, Any]:
-    """The `approval` event of `protocol.md`."""
+    """The `approval` event of `docs/protocol.md`."""
     shown = "approved" if approval.state == Approval.State.CONSUMED else approval.state
     return {
         "approval_id": str(approval.id),
