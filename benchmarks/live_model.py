@@ -1,7 +1,7 @@
 """A chat completions endpoint for `benchmarks.live`: streams tokens that say when they were sent.
 
-`python -m benchmarks.live_model TOKENS SECONDS` sends each stream a token every SECONDS; prints its port, then for
-each request the time at which it was there. Every token is an event and a chunk of its own.
+`python -m benchmarks.live_model TOKENS SECONDS` sends each stream a token every SECONDS; prints its port.
+Every token is an event and a chunk of its own.
 """
 
 import asyncio
@@ -37,7 +37,6 @@ class Stream(asyncio.Protocol):
         if head.startswith(b"GET"):  # is anybody there?
             self.transport.write(b'HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{"data":[]}')  # type: ignore[attr-defined]
             return
-        print(time.time(), flush=True)
         self.transport.write(HEAD)  # type: ignore[attr-defined]
         self.token(self.tokens, asyncio.get_running_loop().time())
 
