@@ -6,7 +6,7 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
-from django.db.models import Exists, OuterRef
+from django.db.models import OuterRef, Subquery
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -39,7 +39,8 @@ def sidebar(request: HttpRequest) -> dict[str, Any]:
         found = found.filter(title__icontains=search)
     waiting = Run.objects.visible_to(user).filter(status=Run.Status.WAITING)
     active = Run.objects.active().filter(conversation=OuterRef("pk"))
-    rows = list(found.annotate(is_running=Exists(active)).order_by("-updated_at")[: LISTED_CONVERSATIONS + 1])
+    found = found.annotate(run_status=Subquery(active.values("status")[:1])).order_by("-updated_at")
+    rows = list(found[: LISTED_CONVERSATIONS + 1])
     return {
         "groups": group_conversations(rows[:LISTED_CONVERSATIONS], timezone.localdate()),
         "search": search,
@@ -68,11 +69,14 @@ def new(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_required
 def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
-    """A conversation, its newest fifty turns; `?before=<message>` shows those before."""
+    """A conversation, its newest fifty turns; `?before=<message>` shows those before. With `?since=<time>` of the last
+    change that the asker knows: 204 when nothing has changed."""
     rows = Conversation.objects.visible_to(signed_in(request)).select_related("agent")
     found = rows.filter(id=conversation_id).first()
     if found is None:
         raise Http404
+    if request.GET.get("since") == found.updated_at.isoformat():
+        return HttpResponse(status=204)  # a page asks what it has missed: nothing
     messages, earlier = _messages(found, request.GET.get("before"))
     runs = list(Run.objects.filter(message__in=[m.id for m in messages if m.role == Message.Role.USER]))
     events = RunEvent.objects.filter(run__in=runs).exclude(channel="answer").order_by("run_id", "seq")
@@ -106,6 +110,7 @@ def _page(user: User, conversation: Conversation | None, runs: list[dict[str, An
     return {
         "user": str(user.pk),
         "conversation": str(conversation.id) if conversation else None,
+        "changed": conversation.updated_at.isoformat() if conversation else None,
         "runs": runs,
         "max_message_chars": settings.MAX_MESSAGE_CHARS,
     }

@@ -109,3 +109,18 @@ def test_lost_frames_are_noticed_and_asked_for(visit: OpenPage, product: Product
     page.reload()
     expect(page.locator(".answer.plain")).to_have_count(0)
     assert page.locator(".thread").inner_text() == live
+
+
+def test_a_turn_that_came_and_went_during_a_lost_connection_is_there(visit: OpenPage, ada: Person) -> None:
+    page, other = visit(ada), visit(ada, outage=True)
+    ask(page, "What is 6 * 7?")
+    answers(page)
+    other.goto(page.url)
+    answers(other)
+    other.context.set_offline(True)
+    expect(other.get_by_text("No connection")).to_be_visible()
+    ask(page, "And 123 * 45?")
+    answers(page, 2)
+    other.context.set_offline(False)
+    answers(other, 2)
+    assert other.locator(".thread").inner_text() == page.locator(".thread").inner_text()

@@ -9,7 +9,6 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import PHONE, OpenPage, answers, ask
-from tests.fake_model import Brain, think
 from tests.product import Person, Product, eventually
 
 QUESTION = "What is 12 * 12?"
@@ -17,10 +16,16 @@ QUESTION = "What is 12 * 12?"
 
 @pytest.fixture
 def person(product: Product) -> Iterator[Person]:
-    """Somebody whose calculator needs approval."""
-    product.execute("UPDATE tools_admin_tool SET needs_approval = true WHERE name = 'calculator'")
+    """Somebody whose calculator needs approval, and an expression that is not empty."""
+    product.execute(
+        "UPDATE tools_admin_tool SET needs_approval = true, "
+        "parameters = jsonb_set(parameters, '{properties,expression,minLength}', '1') WHERE name = 'calculator'"
+    )
     yield product.person()
-    product.execute("UPDATE tools_admin_tool SET needs_approval = false WHERE name = 'calculator'")
+    product.execute(
+        "UPDATE tools_admin_tool SET needs_approval = false, "
+        "parameters = parameters #- '{properties,expression,minLength}' WHERE name = 'calculator'"
+    )
 
 
 def asked(page: Page, question: str = QUESTION) -> Locator:
@@ -67,7 +72,7 @@ def test_a_rejection_takes_a_comment_and_turns_the_card_into_a_line(visit: OpenP
 
 
 def test_arguments_are_edited_and_what_does_not_fit_is_said_in_place(visit: OpenPage, person: Person) -> None:
-    page = visit(person)
+    page = visit(person, outage=True)  # a refusal is logged as a failed load
     card = asked(page)
     press(card, "Edit")
     field = card.get_by_label("expression")
@@ -140,7 +145,7 @@ def test_the_list_of_what_waits(visit: OpenPage, person: Person, product: Produc
     expect(stranger.get_by_role("heading", name="Nothing waits for you")).to_be_visible()
 
     press(page.locator(".request"), "Reject")
-    expect(page.get_by_text("Rejected: Calculator")).to_be_visible()
+    expect(page.locator(".request-settled")).to_have_text("Rejected: Calculator")
     expect(page.get_by_role("link", name=re.compile("Waiting for you"))).to_be_hidden()
 
 
@@ -197,7 +202,7 @@ def test_a_message_sent_meanwhile_is_taken_back(visit: OpenPage, product: Produc
 
 def test_a_message_that_was_read_cannot_be_taken_back(visit: OpenPage, product: Product, ada: Person) -> None:
     product.model.token_delay = 0.02
-    page = visit(ada)
+    page = visit(ada, outage=True)  # a refusal is logged as a failed load
     ask(page, "Tell me a story")
     expect(page.locator(".answer")).to_contain_text("word3")
     ask(page, "Read in the meantime")
@@ -226,51 +231,30 @@ def test_after_a_stop_unread_messages_are_in_the_composer(visit: OpenPage, produ
     expect(page.locator(".bubble")).to_have_text("Tell me a story")
 
 
-def test_a_message_nobody_read_begins_the_next_turn_below_the_answer(
-    visit: OpenPage, product: Product, ada: Person
-) -> None:
-    product.model.token_delay = 0.02
-    page = visit(ada)
-    ask(page, "Tell me a story")
-    expect(page.locator(".answer")).to_contain_text("word3")
+def test_a_message_nobody_read_begins_the_next_turn(visit: OpenPage, product: Product, person: Person) -> None:
+    page = visit(person)
+    asked(page)
     ask(page, "And then say hello")
-    expect(page.get_by_text("Added while it was working")).to_be_visible()
-    product.model.token_delay = 0.0
+    expect(page.get_by_text("The agent reads it after your decision")).to_be_visible()
+    product.execute("UPDATE conversations_run SET deadline = now() WHERE user_id = %s", person.id)
     answers(page, 2)
     live = page.locator(".thread").inner_text()
-    assert live.index("word399") < live.index("And then say hello")
+    assert live.index("took longer than its deadline") < live.index("And then say hello") < live.index("Hello!")
     page.reload()
-    expect(page.locator(".answer.plain")).to_have_count(0)
+    expect(page.locator(".answer.plain:visible")).to_have_count(0)
     assert page.locator(".thread").inner_text() == live
 
 
 def in_doubt(product: Product, page: Page) -> Locator:
     """A run whose worker died between the tool's effect and its record."""
-    product.model.brain = _slow_after_the_tool(product)
-    ask(page, QUESTION)
-    called = "SELECT 1 FROM conversations_call WHERE state = 'succeeded' AND kind = 'tool' AND run_id = %s"
-    run = page.locator(".answer-block").get_attribute("data-run")
-    eventually(lambda: product.sql(called, run), "the tool has run")
     product.end("worker")
-    product.execute(
-        "UPDATE conversations_call SET state = 'started', result = NULL, ended_at = NULL "
-        "WHERE run_id = %s AND kind = 'tool'",
-        run,
-    )
-    product.execute("DELETE FROM conversations_call WHERE run_id = %s AND key LIKE 'react/2%%'", run)
+    worker = product.spawn("worker", product.commands["worker"], CRASH_AT="K7")
+    ask(page, QUESTION)
+    eventually(lambda: worker.poll() is not None, "the worker has died")
     product.restore()
     card = page.locator(".request")
     expect(card).to_be_visible(timeout=30_000)
     return card
-
-
-def _slow_after_the_tool(product: Product) -> Brain:
-    def brain(request: dict[str, Any]) -> dict[str, Any]:
-        if request["messages"][-1]["role"] == "tool":
-            product.model.token_delay = 3.0
-        return think(request)
-
-    return brain
 
 
 @pytest.fixture
@@ -308,7 +292,7 @@ def test_a_call_of_unknown_outcome_is_done_now_from_the_list(visit: OpenPage, pr
     in_doubt(product, page)
     listed = visit(person, "/approvals/")
     press(listed.locator(".request"), "Do it now")
-    expect(listed.get_by_text("Settled; the run goes on.")).to_be_visible()
+    expect(listed.locator(".request-settled")).to_have_text("Settled; the run goes on.")
     answers(page)
     expect(page.locator(".request")).to_have_count(0)
     expect(page.locator(".answer")).to_contain_text("144")

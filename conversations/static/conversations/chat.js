@@ -1,6 +1,7 @@
-/* The chat page: joins socket, outbox, thread, composer and list. */
+/* The chat page: joins connection, sender, thread, composer and list. */
 
-import { one, setText } from "#app/dom.js";
+import { ApiError, request } from "#app/api.js";
+import { one } from "#app/dom.js";
 import { gettext } from "#app/i18n.js";
 import { toast } from "#app/toast.js";
 import { announce } from "#chat/announce.js";
@@ -8,37 +9,35 @@ import { Composer } from "#chat/composer.js";
 import { showConnection } from "#chat/connection.js";
 import { Meanwhile } from "#chat/meanwhile.js";
 import { watchModelStatus } from "#chat/model-status.js";
-import { Outbox } from "#chat/outbox.js";
+import { readAgain } from "#chat/read-again.js";
 import { apply, applySnapshot, isEnded, requeued } from "#chat/run-state.js";
 import { Scroller } from "#chat/scroll.js";
+import { Sender } from "#chat/sender.js";
 import { list, setTitle, shown, waiting } from "#chat/shell.js";
 import { Socket } from "#chat/socket.js";
 import { Thread } from "#chat/thread.js";
-import { ApiError, request } from "#app/api.js";
 
-const NOTICE_AFTER_MS = 1500;
-const RESEND_MS = 3000;
+const SETTLED_MS = 1500;
 const CATCH_UP_MS = 2500;
 const UNTAKEN_MS = 4000;
 const ASK_AGAIN_MS = 1000;
 
 const page = JSON.parse(one("#page-data").textContent ?? "{}");
-const outbox = new Outbox(page.user);
 const draftKey = () => `draft:${page.user}:${shown.conversation ?? "new"}`;
 shown.conversation = page.conversation;
 
 const thread = new Thread(page.runs, {
   changed,
   retry: (run) => act({ type: "retry", run }),
-  takeBack: (question) => (question.id ? meanwhile.takeBack(question) : takeBack(question.clientId)),
+  takeBack: (question) => (question.id ? meanwhile.takeBack(question) : sender.takeBack(question.clientId)),
   withdraw: (answer) => meanwhile.withdraw(answer.run),
 });
 const composer = new Composer({ limit: page.max_message_chars, draftKey: draftKey(), send, stop });
 const meanwhile = new Meanwhile(thread, composer);
 const scroller = new Scroller();
+const sender = new Sender(page.user, thread, composer, { transmit: (action) => socket.send(action), begun: adopt });
 const socket = new Socket({ onOpen: catchUp, onMessage: receive, onState: showConnection });
 
-for (const entry of outbox.entries.filter((e) => e.conversation === shown.conversation)) showUnsent(entry);
 for (const button of document.querySelectorAll("[data-starter]")) {
   button.addEventListener("click", () => send(button.textContent?.trim() ?? ""));
 }
@@ -48,38 +47,8 @@ composer.form.dataset.ready = "";
 
 /** @param {string} content */
 function send(content) {
-  const entry = outbox.add(shown.conversation, content);
-  meanwhile.sent.add(entry.client_id);
-  thread.question({ clientId: entry.client_id, content });
+  meanwhile.sent.add(sender.send(content));
   scroller.toEnd();
-  if (isNext(entry)) transmit(entry);
-  setTimeout(() => {
-    if (outbox.entries.some((e) => e.client_id === entry.client_id)) showUnsent(entry);
-  }, NOTICE_AFTER_MS);
-}
-
-/** Messages of this page that the server has not confirmed, oldest first. */
-const unconfirmed = () => outbox.entries.filter((e) => e.conversation === shown.conversation && thread.questions.has(e.client_id));
-
-/** The second message of a new chat waits until the first has made the conversation. @param {import("#chat/outbox.js").Entry} entry */
-const isNext = (entry) => entry.conversation !== null || [entry.client_id, undefined].includes(unconfirmed()[0]?.client_id);
-
-/** @param {import("#chat/outbox.js").Entry} entry */
-function transmit({ client_id, conversation, content }) {
-  return socket.send({ type: "send", client_id, content, ...(conversation ? { conversation } : {}) });
-}
-
-/** @param {import("#chat/outbox.js").Entry} entry */
-function showUnsent(entry) {
-  const question = thread.question({ clientId: entry.client_id, content: entry.content });
-  question.setState("unsent", gettext("Not sent yet – goes out when the connection is back"));
-}
-
-/** A message that the server does not have goes back to its writer. @param {string} clientId */
-function takeBack(clientId) {
-  const entry = outbox.remove(clientId);
-  thread.remove(clientId);
-  if (entry) composer.giveBack(entry.content);
 }
 
 function stop() {
@@ -97,7 +66,7 @@ function act(action) {
 /** After each connection: what was missed, then what waits to be sent. */
 function catchUp() {
   readMissed();
-  for (const entry of outbox.entries.filter(isNext)) transmit(entry);
+  sender.resend();
 }
 
 /** Asks for what was missed; and once more, another way, for a run that still looks active then. */
@@ -113,15 +82,21 @@ function watch() {
 }
 
 async function settle() {
-  const answer = thread.active;
-  if (!answer || !socket.isOpen) return;
+  if (!socket.isOpen) return; // the next connection tries again
   try {
-    const missed = await request("GET", `/runs/${answer.run.id}/events?after=${answer.run.seq}`);
-    for (const envelope of missed) apply(answer.run, envelope);
+    await settleRun();
+    if (shown.conversation) thread.take(await readAgain(page));
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    return; // the next connection tries again
   }
+  showRunning();
+}
+
+async function settleRun() {
+  const answer = thread.active;
+  if (!answer) return;
+  const missed = await request("GET", `/runs/${answer.run.id}/events?after=${answer.run.seq}`);
+  for (const envelope of missed) apply(answer.run, envelope);
   changed(answer);
 }
 
@@ -135,23 +110,12 @@ function receive(data) {
 }
 
 /** @param {any} ack */
-function acknowledged({ client_id, conversation, message, run, injected }) {
-  const entry = outbox.entries.find((e) => e.client_id === client_id);
-  arrived(client_id, conversation);
-  outbox.remove(client_id);
+function acknowledged(ack) {
+  const content = sender.acknowledged(ack);
+  const { client_id, conversation, message, run, injected } = ack;
   if (conversation !== shown.conversation) return;
-  thread.question({ clientId: client_id, id: message, content: entry?.content ?? "", injected, run });
+  thread.question({ clientId: client_id, id: message, content, injected, run });
   if (!injected) changed(thread.answer(run));
-}
-
-/** A message of this page is on record, as its `ack` or the person's own stream tells. @param {string} clientId @param {string} conversation */
-function arrived(clientId, conversation) {
-  if (!thread.questions.has(clientId)) return; // another page's: that page has to hear of it itself
-  outbox.remove(clientId);
-  if (shown.conversation) return;
-  const waiting = unconfirmed();
-  adopt(conversation);
-  for (const { client_id } of waiting) transmit(outbox.assign(client_id, conversation));
 }
 
 /** The page becomes that of a conversation which has just begun. @param {string} conversation */
@@ -167,19 +131,10 @@ function adopt(conversation) {
 }
 
 /** @param {{client_id?: string, code: string, message: string}} refusal */
-function refused({ client_id, code, message }) {
-  const entry = client_id ? outbox.entries.find((e) => e.client_id === client_id) : undefined;
-  if (!entry) {
-    composer.stopButton.disabled = false;
-    return toast(message);
-  }
-  if (code === "unavailable") {
-    showUnsent(entry);
-    setTimeout(() => outbox.entries.some((e) => e.client_id === client_id) && transmit(entry), RESEND_MS);
-    return;
-  }
-  takeBack(entry.client_id);
-  toast(message);
+function refused(refusal) {
+  if (sender.refused(refusal)) return;
+  composer.stopButton.disabled = false;
+  toast(refusal.message);
 }
 
 /** @param {any} data */
@@ -224,11 +179,11 @@ const personal = {
     waiting.run(data.id, data.status);
     if (data.conversation !== shown.conversation) return;
     if (data.status === "queued") queued(thread.answer(data.id));
-    else if (data.status !== "running") setTimeout(() => thread.active && readMissed(), NOTICE_AFTER_MS);
+    else if (data.status !== "running") setTimeout(() => thread.active && readMissed(), SETTLED_MS);
   },
   message(data) {
     list.touched(data.conversation);
-    arrived(data.client_id, data.conversation);
+    sender.arrived(data.client_id, data.conversation);
     if (data.conversation !== shown.conversation || data.role !== "user") return;
     if (data.recalled) return meanwhile.returned(data.id);
     thread.question({ clientId: data.client_id, id: data.id, content: data.content, injected: data.injected });

@@ -20,7 +20,7 @@ export class ConversationList {
       }
     });
     if (!/Mac|iPhone|iPad/.test(navigator.platform)) setText(one(".search kbd"), "Ctrl K");
-    for (const mark of this.root.querySelectorAll(".mark .icon")) mark.classList.add("spinning");
+    for (const mark of this.root.querySelectorAll(".mark:not([data-state=waiting]) .icon")) mark.classList.add("spinning");
   }
 
   /** @param {string} id @returns {HTMLElement | null} */
@@ -62,6 +62,7 @@ export class ConversationList {
     if (!(mark instanceof HTMLElement)) return;
     mark.hidden = !ACTIVE.has(status);
     mark.dataset.state = status;
+    setText(one(".visually-hidden", mark), status === "waiting" ? gettext("waiting for you") : gettext("working"));
     one(".icon", mark).replaceWith(status === "waiting" ? icon("clock") : icon("loader-circle", "spinning"));
   }
 

@@ -42,7 +42,7 @@ export class Meanwhile {
   /** @param {Run} run */
   ended(run) {
     if (run.status !== "cancelled" || run.reason !== "user") return;
-    const unread = this.thread.injected.filter((q) => q.run === run.id && !run.read.includes(q.id));
+    const unread = this.thread.injected.filter((q) => this.thread.isUnread(q, run));
     for (const question of unread) this.returned(question.id);
   }
 }

@@ -19,17 +19,49 @@ export class Thread {
     this.answers = new Map();
     /** @type {Map<string, Question>} by client id, then by message id */
     this.questions = new Map();
-    const known = new Map(runs.map((run) => [run.id, run]));
-    for (const element of /** @type {NodeListOf<HTMLElement>} */ (this.root.querySelectorAll(".question"))) {
-      this.#keep(element.dataset.message ?? "", new Question(element));
-    }
-    for (const element of /** @type {NodeListOf<HTMLElement>} */ (this.root.querySelectorAll(".answer-block"))) {
-      const row = known.get(element.dataset.run);
-      if (row) this.answers.set(row.id, new Answer(fromHistory(row), element, actions));
-    }
-    for (const question of this.questions.values()) if (question.injected) question.run = this.active?.run.id ?? "";
+    for (const element of this.#entries(this.root)) this.#enter(element, runs);
     this.offer();
     setInterval(() => this.#tick(), TICK_MS);
+  }
+
+  /**
+   * Takes what it lacks from the thread as the server renders it.
+   * @param {{element: ParentNode, runs: any[]} | null} rendered
+   */
+  take(rendered) {
+    if (!rendered) return;
+    /** @type {HTMLElement | null} */
+    let before = null;
+    for (const element of this.#entries(rendered.element)) {
+      const known = this.answers.get(element.dataset.run ?? "") ?? this.questions.get(element.dataset.message ?? "");
+      const entry = known?.element ?? this.#enter(document.importNode(element, true), rendered.runs);
+      if (!entry) continue;
+      if (!known && before) before.after(entry);
+      else if (!known) this.root.append(entry);
+      before = entry;
+    }
+    this.root.hidden = this.isEmpty;
+    this.offer();
+  }
+
+  /** @param {ParentNode} root @returns {NodeListOf<HTMLElement>} */
+  #entries(root) {
+    return root.querySelectorAll(".question, .answer-block");
+  }
+
+  /**
+   * @param {HTMLElement} element that the server rendered
+   * @param {any[]} runs what is known of the runs there
+   * @returns {HTMLElement | null} null: a run without a record of it
+   */
+  #enter(element, runs) {
+    if (element.matches(".question")) {
+      this.#keep(element.dataset.message ?? "", new Question(element));
+      return element;
+    }
+    const row = runs.find((run) => run.id === element.dataset.run);
+    if (row) this.answers.set(row.id, new Answer(fromHistory(row), element, this.actions));
+    return row ? element : null;
   }
 
   /** The run that is going on, if one is. */
@@ -72,10 +104,21 @@ export class Thread {
   /** What can be done with messages sent meanwhile, while nobody has read them. */
   offer() {
     const run = this.active?.run;
+    const waits = run?.status === "waiting" && run.reason === "approval";
     for (const question of this.injected) {
-      const unread = run?.id === question.run && !run.read.includes(question.id);
-      question.offer({ unread, waits: unread && run.status === "waiting" && run.reason === "approval" });
+      const unread = run !== undefined && this.isUnread(question, run);
+      question.offer({ unread, waits: unread && waits });
     }
+  }
+
+  /**
+   * Whether a message sent meanwhile still waits to be read by this run.
+   * @param {Question} question
+   * @param {import("#chat/run-state.js").Run} run
+   */
+  isUnread(question, run) {
+    const read = [...this.answers.values()].some((answer) => answer.run.read.includes(question.id));
+    return !read && ["", run.id].includes(question.run);
   }
 
   /** Messages sent meanwhile, oldest first. */

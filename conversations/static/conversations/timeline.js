@@ -8,7 +8,8 @@ import { gist, showValue } from "#chat/values.js";
 
 /** @typedef {import("#chat/run-state.js").Run} Run @typedef {import("#chat/run-state.js").Step} Step */
 
-const ICONS = { running: "loader-circle", done: "circle-check", failed: "circle-x", stopped: "circle-stop" };
+/** @type {Object<string, string>} */
+const ICONS = { running: "loader-circle", waiting: "clock", done: "circle-check", failed: "circle-x", stopped: "circle-stop" };
 /** @type {Object<string, string>} */
 const NOTES = { inject: "message-square", compact: "shrink", resumed: "rotate-ccw" };
 /** @type {Object<string, string>} */
@@ -33,12 +34,13 @@ export class Timeline {
     setText(this.summary, ended ? this.#worked(run) : this.#working(run));
     this.#mark(ended ? "chevron" : run.status === "waiting" ? "waiting" : "spinning");
     if (!this.touched) this.root.open = run.steps.length > 0 && !ended && run.text === "";
-    for (const step of run.steps) this.#line(step);
+    for (const step of run.steps) this.#line(step, step.state === "running" && run.status === "waiting" ? "waiting" : step.state);
   }
 
   /** Elapsed seconds of what is going on; called while it is. @param {Run} run */
   tick(run) {
     setText(this.summary, this.#working(run));
+    if (run.status === "waiting") return;
     for (const step of run.steps) {
       if (step.state !== "running") continue;
       const time = this.lines.get(step.key)?.element.querySelector(".time");
@@ -68,12 +70,12 @@ export class Timeline {
     return `${words} · ${duration(seconds(run.started))}`;
   }
 
-  /** @param {Step} step */
-  #line(step) {
-    const drawn = `${step.state}|${step.elapsed}`;
+  /** @param {Step} step @param {string} state as it is shown */
+  #line(step, state) {
+    const drawn = `${state}|${step.elapsed}`;
     const known = this.lines.get(step.key);
     if (known?.drawn === drawn) return;
-    const element = h("li", {}, step.kind === "note" ? note(step) : call(step));
+    const element = h("li", {}, step.kind === "note" ? note(step) : call(step, state));
     if (known) {
       const open = known.element.querySelector("details")?.open;
       known.element.replaceWith(element);
@@ -111,16 +113,16 @@ function phaseWords(run) {
   }
 }
 
-/** @param {Step} step */
-function call(step) {
+/** @param {Step} step @param {string} state as it is shown */
+function call(step, state) {
   const what = sentence(step.reasoning) || gist(step.args) || step.tool;
   const line = h("summary", {},
-    h("span", { class: "step-state" }, icon(ICONS[step.state], step.state === "running" ? "spinning" : "")),
+    h("span", { class: "step-state" }, icon(ICONS[state], state === "running" ? "spinning" : "")),
     h("span", { class: "what" }, what),
     h("span", { class: "tool" }, step.tool),
-    h("span", { class: "visually-hidden" }, stateWords(step)),
+    h("span", { class: "visually-hidden" }, stateWords(state)),
     h("span", { class: "time" }, step.elapsed === null ? "" : duration(step.elapsed)));
-  return h("details", { class: "step", "data-state": step.state, "data-step": step.key }, line, detail(step));
+  return h("details", { class: "step", "data-state": state, "data-step": step.key }, line, detail(step));
 }
 
 /** @param {Step} step */
@@ -151,7 +153,13 @@ function noteWords({ tool, text, args }) {
   }
 }
 
-/** @param {Step} step */
-function stateWords(step) {
-  return { running: gettext("running"), done: gettext("done"), failed: gettext("failed"), stopped: gettext("stopped") }[step.state];
+/** @param {string} state */
+function stateWords(state) {
+  switch (state) {
+    case "running": return gettext("running");
+    case "waiting": return gettext("waiting");
+    case "done": return gettext("done");
+    case "failed": return gettext("failed");
+    default: return gettext("stopped");
+  }
 }

@@ -1,0 +1,22 @@
+/* The conversation as the server renders it now, for what happened while this page was not connected. */
+
+/**
+ * @param {{changed: string | null}} page when the conversation last changed, as far as the page knows
+ * @returns {Promise<{element: ParentNode, runs: any[]} | null>} null: nothing has changed, or it cannot be read now
+ */
+export async function readAgain(page) {
+  const address = new URL(location.href);
+  if (page.changed) address.searchParams.set("since", page.changed);
+  let response;
+  try {
+    response = await fetch(address);
+  } catch {
+    return null;
+  }
+  if (response.status !== 200 || response.redirected) return null;
+  const rendered = new DOMParser().parseFromString(await response.text(), "text/html");
+  const { runs, changed } = JSON.parse(rendered.querySelector("#page-data")?.textContent ?? "{}");
+  page.changed = changed;
+  const element = rendered.querySelector(".thread");
+  return element && { element, runs };
+}
