@@ -62,26 +62,7 @@ def end_run(
     run.ended_at, run.lease_owner, run.lease_expires_at = timezone.now(), "", None
     for name, value in figures.items():
         setattr(run, name, value)
-    message = None
-    if answer:
-        message = Message.objects.create(
-            conversation_id=run.conversation_id,
-            parent_id=run.message_id,
-            run=run,
-            role=Message.Role.ASSISTANT,
-            content=answer,
-            partial=status != Run.Status.COMPLETED,
-        )
-    done = {
-        "status": str(status),
-        "reason": reason,
-        "answer": answer,
-        "iterations": run.iterations,
-        "usage": run.usage,
-        "cost": run.cost,
-        "elapsed": round((run.ended_at - (run.started_at or run.created_at)).total_seconds(), 3),
-        "message_id": str(message.id) if message else None,
-    }
+    message = _answer(run) if answer else None
     close_calls(run)
     closing = open_steps(run)
     if status == Run.Status.FAILED:
@@ -92,7 +73,7 @@ def end_run(
         }
         closing.append(KeyedEvent("end/error", "error", data))
     run.approvals.filter(state=Approval.State.PENDING).update(state=Approval.State.SUPERSEDED)
-    add_events(run, [*closing, KeyedEvent.of("end/done", Event("done", done))], ended=True)
+    add_events(run, [*closing, KeyedEvent.of("end/done", Event("done", _done(run, message)))], ended=True)
     run.save()
     _hand_over(run, message)
     Conversation.objects.filter(id=run.conversation_id).update(updated_at=Now())
@@ -192,6 +173,32 @@ def tell_message(user_id: int, message: Message) -> None:
         "recalled": message.recalled,
     }
     live.tell_user(user_id, "message", data)
+
+
+def _answer(run: Run) -> Message:
+    return Message.objects.create(
+        conversation_id=run.conversation_id,
+        parent_id=run.message_id,
+        run=run,
+        role=Message.Role.ASSISTANT,
+        content=run.answer,
+        partial=run.status != Run.Status.COMPLETED,
+    )
+
+
+def _done(run: Run, message: Message | None) -> dict[str, Any]:
+    """The `done` event of `protocol.md`."""
+    ended_at = run.ended_at or timezone.now()
+    return {
+        "status": str(run.status),
+        "reason": run.reason,
+        "answer": run.answer,
+        "iterations": run.iterations,
+        "usage": run.usage,
+        "cost": run.cost,
+        "elapsed": round((ended_at - (run.started_at or run.created_at)).total_seconds(), 3),
+        "message_id": str(message.id) if message else None,
+    }
 
 
 def _was_stopped(run: Run) -> bool:
