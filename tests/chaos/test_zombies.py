@@ -1,6 +1,7 @@
 """A worker that comes back too late, a message that comes too often, a worker that is asked to go."""
 
 import signal
+import time
 from typing import Any
 
 import pytest
@@ -83,11 +84,13 @@ def celery_url_database(chaos: Chaos) -> str:
     return chaos.environment["REDIS_URL"].split("?")[0] + "?db=2"
 
 
-def test_an_idle_worker_goes_at_once(chaos: Chaos) -> None:
-    worker = chaos.processes["worker"]
+def test_an_idle_worker_goes_at_once(chaos: Chaos, person: Person) -> None:
+    assert chaos.ended(person, chaos.ask(person, "Are you awake?")["id"])["status"] == "completed"
+    worker, said, begun = chaos.processes["worker"], len(chaos.log("worker")), time.monotonic()
     chaos.end("worker", signal.SIGTERM)
     assert worker.returncode == 0
-    assert "Traceback" not in chaos.log("worker").rsplit("warm shutdown", 1)[-1]
+    assert time.monotonic() - begun < float(chaos.environment.get("SHUTDOWN_GRACE_SECONDS", "20"))
+    assert "Traceback" not in chaos.log("worker")[said:]
 
 
 def test_a_worker_that_is_asked_to_go_brings_its_runs_to_an_end_first(chaos: Chaos, person: Person) -> None:
