@@ -8,8 +8,8 @@ import pytest
 import redis
 from celery import Celery
 
-from agentapp.settings import celery_url
-from tests.chaos.installation import Chaos
+from agentapp import settings
+from tests.chaos.installation import Chaos, died
 from tests.product import Person, eventually
 
 
@@ -60,17 +60,22 @@ def test_a_worker_back_from_a_long_pause_says_nothing(chaos: Chaos, person: Pers
     assert chaos.events(run, "answer", "start") == 2
 
 
+def _broker(chaos: Chaos) -> redis.Redis:
+    """Where Celery keeps its queues, for a plain client."""
+    return redis.Redis.from_url(chaos.environment["REDIS_URL"].split("?")[0] + "?db=2", protocol=2)
+
+
 def test_of_fifty_messages_for_one_run_one_is_executed(chaos: Chaos, person: Person) -> None:
     chaos.end("worker")
     run = chaos.ask(person, "use append_line on fifty")["id"]
-    with Celery(broker=celery_url(chaos.environment["REDIS_URL"])) as sender:
+    with Celery(broker=settings.celery_url(chaos.environment["REDIS_URL"])) as sender:
         for _ in range(49):
             sender.send_task("conversations.tasks.execute_run", args=[run])
     chaos.spawn("second", chaos.commands["worker"])
     chaos.restore()
     try:
         assert chaos.ended(person, run)["status"] == "completed"
-        with redis.Redis.from_url(celery_url_database(chaos), protocol=2) as broker:
+        with _broker(chaos) as broker:
             eventually(lambda: broker.llen("celery") == 0, "every message was delivered")
         assert chaos.lines("fifty") == ["react/1/tool/0"]
         claims = "SELECT count(*) FROM conversations_runevent WHERE run_id = %s AND key LIKE 'run/running/%%'"
@@ -79,9 +84,21 @@ def test_of_fifty_messages_for_one_run_one_is_executed(chaos: Chaos, person: Per
         chaos.end("second")
 
 
-def celery_url_database(chaos: Chaos) -> str:
-    """Where Celery keeps its queues, for the plain client."""
-    return chaos.environment["REDIS_URL"].split("?")[0] + "?db=2"
+def test_with_default_settings_nothing_is_left_lying_for_twenty_seconds(chaos: Chaos, person: Person) -> None:
+    fields = settings.Environment.model_fields
+    names = ("run_lease_seconds", "run_heartbeat_seconds", "sweep_seconds", "queued_age_seconds")
+    defaults = {name.upper(): str(fields[name].default) for name in names}
+    chaos.end("worker")
+    worker = chaos.spawn("worker", chaos.commands["worker"], CRASH_AT="K2", **defaults)
+    orphaned = chaos.ask(person, "Is anybody there?")["id"]
+    died(worker)
+    lost = chaos.ask(person, "Did you get this?")["id"]
+    with _broker(chaos) as broker:
+        broker.delete("celery")
+    chaos.spawn("worker", chaos.commands["worker"], **defaults)
+    for run in (orphaned, lost):
+        assert chaos.ended(person, run, 20)["status"] == "completed"
+    chaos.end("worker")
 
 
 def test_an_idle_worker_goes_at_once(chaos: Chaos, person: Person) -> None:
