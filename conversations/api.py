@@ -20,11 +20,13 @@ from conversations.schemas import (
     ConversationPatch,
     DecisionIn,
     EventOut,
+    MessageIn,
     MessageOut,
     MessagePatch,
     ResolutionIn,
     RunIn,
     RunOut,
+    SentOut,
     StatusOut,
 )
 from conversations.watch import wait_for_end
@@ -39,7 +41,7 @@ LISTED = 200
 async def create_run(request: HttpRequest, body: RunIn) -> tuple[int, Run]:
     """Makes a conversation and a run. 200 when it ended within `wait` seconds, else 202."""
     user = caller(request)
-    sent = await in_thread(services.send_message, user, body.input, mode=body.mode)
+    sent = await in_thread(services.send_message, user, body.input, mode=body.mode, client_id=body.client_id)
     if body.wait:
         await wait_for_end(sent.run.id, body.wait)
     run = await in_thread(Run.objects.visible_to(user).get, id=sent.run.id)
@@ -102,6 +104,15 @@ def change_conversation(request: HttpRequest, conversation_id: UUID, body: Conve
 def delete_conversation(request: HttpRequest, conversation_id: UUID) -> tuple[int, None]:
     services.delete_conversation(caller(request), conversation_id)
     return 204, None
+
+
+@router.post("/conversations/{uuid:conversation_id}/messages", response={202: SentOut}, summary="Send a message")
+def send_message(request: HttpRequest, conversation_id: UUID, body: MessageIn) -> tuple[int, dict[str, object]]:
+    """Starts a run on it; while a run is going on, that run reads it."""
+    sent = services.send_message(
+        caller(request), body.content, conversation_id=conversation_id, client_id=body.client_id, mode=body.mode
+    )
+    return 202, {"message": sent.message.id, "run": sent.run.id, "injected": sent.injected}
 
 
 @router.patch("/messages/{uuid:message_id}", response=MessageOut, summary="Pin or unpin a message")

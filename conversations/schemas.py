@@ -17,12 +17,14 @@ class StrictSchema(Schema):
 class RunIn(StrictSchema):
     input: str = Field(description="The question.")
     mode: str = Field("", max_length=20)
+    client_id: str = Field("", max_length=64, description="The sender's own id: the same one twice makes one run.")
     wait: float = Field(0, ge=0, le=60, description="Seconds to wait for the run's end; 0 answers at once.")
 
 
 class RunOut(Schema):
     id: UUID
     conversation: UUID = Field(alias="conversation_id")
+    message: UUID = Field(alias="message_id")
     status: str
     reason: str
     error: str
@@ -71,6 +73,18 @@ class ConversationOut(Schema):
     archived: bool
     created_at: datetime
     updated_at: datetime
+
+
+class MessageIn(StrictSchema):
+    content: str
+    mode: str = Field("", max_length=20)
+    client_id: str = Field("", max_length=64, description="The sender's own id: the same one twice makes one message.")
+
+
+class SentOut(Schema):
+    message: UUID
+    run: UUID
+    injected: bool = Field(description="A run was going on; it reads the message.")
 
 
 class MessagePatch(StrictSchema):

@@ -7,6 +7,7 @@ import { toast } from "#app/toast.js";
 import { announce } from "#chat/announce.js";
 import { Composer } from "#chat/composer.js";
 import { showConnection } from "#chat/connection.js";
+import { Line } from "#chat/line.js";
 import { Meanwhile } from "#chat/meanwhile.js";
 import { watchModelStatus } from "#chat/model-status.js";
 import { readAgain } from "#chat/read-again.js";
@@ -14,7 +15,6 @@ import { apply, applySnapshot, isEnded, requeued } from "#chat/run-state.js";
 import { Scroller } from "#chat/scroll.js";
 import { Sender } from "#chat/sender.js";
 import { list, setTitle, shown, waiting } from "#chat/shell.js";
-import { Socket } from "#chat/socket.js";
 import { Thread } from "#chat/thread.js";
 
 const SETTLED_MS = 1500;
@@ -35,8 +35,8 @@ const thread = new Thread(page.runs, {
 const composer = new Composer({ limit: page.max_message_chars, draftKey: draftKey(), send, stop });
 const meanwhile = new Meanwhile(thread, composer);
 const scroller = new Scroller();
-const sender = new Sender(page.user, thread, composer, { transmit: (action) => socket.send(action), begun: adopt });
-const socket = new Socket({ onOpen: catchUp, onMessage: receive, onState: showConnection });
+const sender = new Sender(page.user, thread, composer, { transmit: (action) => line.send(action), begun: adopt });
+const line = new Line({ onOpen: catchUp, onMessage: receive, onState: showConnection });
 
 for (const button of document.querySelectorAll("[data-starter]")) {
   button.addEventListener("click", () => send(button.textContent?.trim() ?? ""));
@@ -58,7 +58,7 @@ function stop() {
 
 /** @param {object} action something that is only worth doing now */
 function act(action) {
-  if (socket.send(action)) return;
+  if (line.send(action)) return;
   composer.stopButton.disabled = false;
   toast(gettext("There is no connection. Try again when it is back."));
 }
@@ -78,11 +78,11 @@ function readMissed() {
 function watch() {
   if (!shown.conversation) return;
   const after = Object.fromEntries([...thread.answers.values()].filter((a) => !isEnded(a.run)).map((a) => [a.run.id, a.run.seq]));
-  socket.send({ type: "watch", conversation: shown.conversation, after });
+  line.send({ type: "watch", conversation: shown.conversation, after });
 }
 
 async function settle() {
-  if (!socket.isOpen) return; // the next connection tries again
+  if (!line.isOpen) return; // the next connection tries again
   try {
     await settleRun();
     if (shown.conversation) thread.take(await readAgain(page));
