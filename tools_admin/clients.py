@@ -38,13 +38,18 @@ _shared = ModelClients()
 def _client(provider: Provider) -> "AsyncOpenAI":
     # 22 MB and half a second: only processes that call models pay for it.
     import httpx2
-    from openai import AsyncOpenAI
+    from openai import DEFAULT_CONNECTION_LIMITS as LIMITS
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
+    from tools_admin.gathering import GatheringTransport
+
+    timeout = httpx2.Timeout(provider.timeout, connect=10.0)
     return AsyncOpenAI(
         base_url=provider.base_url,
         api_key=provider.api_key.get_secret_value() or "none",  # the library insists on a key, local servers do not
-        timeout=httpx2.Timeout(provider.timeout, connect=10.0),
+        timeout=timeout,
         max_retries=0,  # retries are the engine's
+        http_client=DefaultAsyncHttpxClient(timeout=timeout, limits=LIMITS, transport=GatheringTransport(LIMITS)),
     )
 
 

@@ -1,0 +1,59 @@
+"""A stream in small pieces is read in gulps, and nothing of it is late that need not be."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from itertools import pairwise
+
+import httpx2
+import pytest
+
+from tools_admin.gathering import PATIENT_AFTER, PAUSE_SECONDS, GatheringTransport
+
+PIECES = 200
+
+
+async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while request := await reader.readuntil(b"\r\n\r\n"):
+        if b"/stream" in request:
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (PIECES * 4))
+            for number in range(PIECES):
+                writer.write(b"%03d " % number)
+                await writer.drain()
+                await asyncio.sleep(0.002)
+        else:
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+        if b"/last" in request:
+            break
+    writer.close()
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[httpx2.AsyncClient]:
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server, httpx2.AsyncClient(base_url=url, transport=GatheringTransport(httpx2.Limits())) as client:
+        yield client
+        await client.get("/last")
+
+
+async def test_a_stream_comes_whole_in_few_reads_and_its_beginning_at_once(client: httpx2.AsyncClient) -> None:
+    began = time.monotonic()
+    arrivals, parts = [], []
+    async with client.stream("GET", "/stream") as response:
+        async for part in response.aiter_raw():
+            arrivals.append(time.monotonic() - began)
+            parts.append(part)
+    assert b"".join(parts) == b"".join(b"%03d " % number for number in range(PIECES))
+    assert PATIENT_AFTER <= len(parts) < PIECES / 3
+    assert arrivals[0] < arrivals[-1] / 4
+    assert max(after - before for before, after in pairwise(arrivals)) < PAUSE_SECONDS * 6
+
+
+async def test_plain_replies_do_not_wait(client: httpx2.AsyncClient) -> None:
+    async with client.stream("GET", "/stream") as response:
+        await response.aread()
+    began = time.monotonic()
+    for _ in range(20):
+        assert (await client.get("/plain")).json() == {}
+    assert time.monotonic() - began < 20 * PAUSE_SECONDS
