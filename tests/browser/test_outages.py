@@ -124,3 +124,17 @@ def test_a_turn_that_came_and_went_during_a_lost_connection_is_there(visit: Open
     other.context.set_offline(False)
     answers(other, 2)
     assert other.locator(".thread").inner_text() == page.locator(".thread").inner_text()
+
+
+def test_work_that_was_interrupted_says_so_and_goes_on(visit: OpenPage, product: Product, ada: Person) -> None:
+    product.model.token_delay = 0.02
+    page = visit(ada)
+    ask(page, "Tell me a story")
+    expect(page.locator(".answer")).to_contain_text("word3")
+    product.end("worker")
+    product.model.token_delay = 0.0
+    product.restore()
+    answers(page)
+    expect(page.locator(".answer")).to_contain_text("word399")
+    page.locator(".work > summary").click()
+    expect(page.get_by_text("Went on after an interruption")).to_be_visible()

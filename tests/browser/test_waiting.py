@@ -50,6 +50,7 @@ def test_an_approved_call_runs(visit: OpenPage, person: Person) -> None:
     expect(page.locator(".work > summary")).to_contain_text("Waiting for your approval")
     expect(page.locator(".spinning:visible")).to_have_count(0)
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    expect(page.locator("#announcer")).to_have_text("The work waits for you.")
     press(card, "Approve once")
     answers(page)
     expect(page.locator(".answer")).to_contain_text("144")
@@ -113,6 +114,26 @@ def test_values_keep_their_kind_in_the_form(visit: OpenPage, person: Person) -> 
     assert read["same"] == args
     assert read["broken"] is None
     assert "not valid JSON" in read["problem"]
+
+
+def test_long_arguments_are_shown_whole_before_anybody_decides(
+    visit: OpenPage, product: Product, person: Person
+) -> None:
+    long = " + ".join("1" * 9 for _ in range(8_000))  # more than fits into an event
+    product.model.brain = lambda request: (
+        {"calls": [{"name": "calculator", "arguments": {"expression": long}}]}
+        if request.get("tools") and request["messages"][-1]["role"] != "tool"
+        else {"text": "Done."}
+    )
+    page = visit(person)
+    card = asked(page)
+    expect(card.locator("dd")).to_have_text(long)
+    expect(card.get_by_role("button", name="Approve once")).to_be_enabled()
+    press(card, "Edit")
+    expect(card.get_by_label("expression")).to_have_value(long)
+    press(card, "Discard changes")
+    press(card, "Reject")
+    answers(page)
 
 
 def test_it_waits_over_a_reload_on_the_phone_and_in_another_tab(visit: OpenPage, person: Person) -> None:
