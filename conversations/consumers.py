@@ -115,9 +115,8 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         )
         watch = self._watches.get(sent.conversation.id)
         if watch is None:
-            await self._watch(sent.conversation.id, {})
-        else:
-            await watch.follow(sent.run.id)
+            watch = self._watches[sent.conversation.id] = Watch(self.user, sent.conversation.id, {}, self._outbox)
+        await watch.follow(sent.run.id)  # no other run of the conversation is going on
 
     async def recall(self, action: dict[str, Any]) -> None:
         await in_thread(services.recall_message, self.user, UUID(str(action["message"])))

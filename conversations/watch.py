@@ -61,7 +61,11 @@ class Watch:
     async def follow(self, run: UUID) -> None:
         if run not in self._followed:
             self._followed[run] = follow = Follow(run, self._after.get(run, 0), self._outbox, Snapshot.message)
-            await follow.begin()
+            try:
+                await follow.begin()
+            except BaseException:
+                del self._followed[run]
+                raise
 
     def end(self) -> None:
         for follow in self._followed.values():

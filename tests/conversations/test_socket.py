@@ -191,7 +191,7 @@ def test_envelopes_of_the_users_own_stream_say_where_they_stand(product: Product
             seen.append(other.until(lambda b: "cursor" in b))
     cursors = [tuple(map(int, body["cursor"].split("-"))) for body in seen]
     assert cursors == sorted(set(cursors))
-    assert [body["channel"] for body in seen][:3] == ["conversation", "run", "message"]
+    assert {body["channel"] for body in seen} >= {"conversation", "run", "message"}
     assert {body["data"]["conversation"] for body in seen if body["channel"] == "run"} == {ack["conversation"]}
 
 
