@@ -113,6 +113,6 @@ async def test_a_bad_record_takes_none_of_its_neighbours_with_it() -> None:
         ]
         outcomes = await asyncio.gather(*futures, return_exceptions=True)
         with pytest.raises(TypeError):
-            writer.submit(Record(runs[0].id, 1, [], [{**_call("b"), "result": {"content": 2**70}}]))
+            writer.submit(Record(runs[0].id, 1, [], [{**_call("b"), "result": {("no", "JSON"): 1}}]))
         assert await writer.submit(Record(runs[1].id, 1, [_event("c#0")])) == {"c#0": 1}
     assert [type(outcome) for outcome in outcomes] == [dict, psycopg.errors.StringDataRightTruncation, dict]
