@@ -138,3 +138,24 @@ def test_work_that_was_interrupted_says_so_and_goes_on(visit: OpenPage, product:
     expect(page.locator(".answer")).to_contain_text("word399")
     page.locator(".work > summary").click()
     expect(page.get_by_text("Went on after an interruption")).to_be_visible()
+
+
+def test_a_message_whose_confirmation_is_late_is_shown_once(visit: OpenPage, ada: Person) -> None:
+    page = visit(ada)
+    ask(page, "Hello")
+    answers(page)
+
+    def unconfirmed(route: WebSocketRoute) -> None:
+        def forward(message: str | bytes) -> None:
+            body = json.loads(message)
+            if "ack" not in body.get("type", "") and body.get("channel") not in ("message", "run"):
+                route.send(message)
+
+        route.connect_to_server().on_message(forward)
+
+    page.route_web_socket(re.compile("/ws/"), unconfirmed)
+    with page.expect_response(lambda response: "since=" in response.url and response.status == 200):
+        page.reload()
+        ask(page, "Heard, not confirmed")
+    answers(page, 2)
+    expect(page.locator(".bubble", has_text="Heard, not confirmed")).to_have_count(1)

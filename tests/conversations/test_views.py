@@ -13,7 +13,8 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from accounts.models import User
-from conversations.models import Call, Conversation, Inspection, Message, Run, RunEvent
+from conversations.models import Approval, Call, Conversation, Inspection, Message, Run, RunEvent
+from tests.factories import make_run
 from tools_admin.models import Agent
 
 pytestmark = pytest.mark.django_db
@@ -217,3 +218,27 @@ def test_only_reading_is_allowed(page: Client) -> None:
 def test_a_malformed_place_in_the_history_is_not_found(page: Client, ada: User) -> None:
     run = make_turn(ada)
     assert page.get(f"/c/{run.conversation_id}/?before=nonsense").status_code == 404
+
+
+def test_a_page_that_missed_nothing_gets_nothing(page: Client, ada: User) -> None:
+    run = make_turn(ada)
+    conversation = Conversation.objects.get(id=run.conversation_id)
+    address, since = f"/c/{conversation.id}/", {"since": conversation.updated_at.isoformat()}
+    assert page.get(address, since).status_code == 204
+    Conversation.objects.filter(id=conversation.id).update(updated_at=timezone.now())
+    assert page.get(address, since).status_code == 200
+
+
+def test_what_waits_is_listed_for_its_person_alone(page: Client, ada: User, eve: User) -> None:
+    conversation = Conversation.objects.create(user=ada, title="Send it")
+    message = Message.objects.create(conversation=conversation, role="user", content="Send it")
+    run = make_run(message, "waiting", reason="approval")
+    Approval.objects.create(
+        run=run, key="react/1/tool/0", tool_name="send_mail", arguments={"to": "<b>Bob</b>"}, expires_at=run.deadline
+    )
+    html = page.get("/approvals/").content.decode()
+    assert "Send mail" in html
+    assert "&lt;b&gt;Bob&lt;/b&gt;" in html
+    assert "<b>Bob" not in html
+    page.force_login(eve)
+    assert "Send mail" not in page.get("/approvals/").content.decode()

@@ -33,7 +33,7 @@ export class Thread {
     /** @type {HTMLElement | null} */
     let before = null;
     for (const element of this.#entries(rendered.element)) {
-      const known = this.answers.get(element.dataset.run ?? "") ?? this.questions.get(element.dataset.message ?? "");
+      const known = this.answers.get(element.dataset.run ?? "") ?? this.#known(element);
       const entry = known?.element ?? this.#enter(document.importNode(element, true), rendered.runs);
       if (!entry) continue;
       if (!known && before) before.after(entry);
@@ -42,6 +42,11 @@ export class Thread {
     }
     this.root.hidden = this.isEmpty;
     this.offer();
+  }
+
+  /** A message whose confirmation has not come yet is known by its writer's id. @param {HTMLElement} element that the server rendered */
+  #known({ dataset: { message = "", client = "" } }) {
+    return this.questions.get(message) ?? (client ? this.questions.get(client) : undefined);
   }
 
   /** @param {ParentNode} root @returns {NodeListOf<HTMLElement>} */
@@ -56,7 +61,9 @@ export class Thread {
    */
   #enter(element, runs) {
     if (element.matches(".question")) {
-      this.#keep(element.dataset.message ?? "", new Question(element));
+      const question = new Question(element);
+      this.#keep(question.id, question);
+      question.clientId = element.dataset.client ?? "";
       return element;
     }
     const row = runs.find((run) => run.id === element.dataset.run);
