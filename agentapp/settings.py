@@ -51,7 +51,7 @@ class Environment(BaseSettings):
     approval_days: float = 7.0
     shutdown_grace_seconds: float = 20.0
     max_message_chars: int = 100_000
-    crash_at: str = Field(default="", description="For tests: where a process kills itself (conversations.crash_points)")
+    crash_at: str = Field(default="", description="For tests: where a process kills itself (crash_points.py)")
 
 
 def read_environment() -> Environment:
