@@ -14,7 +14,7 @@ from django.db import DatabaseError
 from accounts.models import User
 from agentapp.database import in_thread
 from conversations.errors import NotFound
-from conversations.events import channel_of, envelope
+from conversations.events import channel_of, deltas, envelope
 from conversations.hub import Entry, process_hub
 from conversations.live import run_key
 from conversations.models import Conversation, Run, RunEvent
@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 CHECK_SECONDS = 2.0
 PAGE = 200
+SNAPSHOT_CHARS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,11 @@ class Snapshot:
     attempt: int
 
     def message(self) -> Iterable[bytes]:
-        """As the page's socket gets it."""
-        answer = {"text": self.text, "attempt": self.attempt}
+        """As the page's socket gets it; a very long text goes on as deltas, for a message has a greatest size."""
+        answer = {"text": self.text[:SNAPSHOT_CHARS], "attempt": self.attempt}
         body = {"type": "snapshot", "run": str(self.run), "seq": self.seq, "status": self.status, "answer": answer}
         yield orjson.dumps(body)
+        yield from deltas(self.run, self.text[SNAPSHOT_CHARS:], SNAPSHOT_CHARS, self.attempt)
 
 
 Show = Callable[[Snapshot], Iterable[bytes]]
