@@ -96,6 +96,7 @@ def test_the_admin_is_for_staff(client: Client, db: None, route: str, cast: str)
             assert "/login/" in answer["Location"] or route in PUBLIC or "account" in answer["Location"]
 
 
+@pytest.mark.django_db(transaction=True)  # asynchronous endpoints look at the rows from other threads
 @pytest.mark.parametrize("route", [r for r in ROUTES if "_id>" in r and not r.startswith("admin/")])
 def test_a_stranger_finds_nothing_and_changes_nothing(client: Client, owned: dict[str, UUID | int], route: str) -> None:
     client.force_login(make_user("stranger"))
