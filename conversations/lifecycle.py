@@ -7,12 +7,15 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import kombu.exceptions
+import redis
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from agentapp.celery import app
 from agentapp.engine import EffectClass, Event
 from conversations import live
 from conversations.crash_points import reach
@@ -135,11 +138,9 @@ def add_events(run: Run, events: list[KeyedEvent], *, ended: bool = False) -> No
 
 def enqueue(run_id: UUID) -> None:
     """Puts the hint into the broker. With the broker away the run stays queued; the sweeper enqueues it again."""
-    from conversations.tasks import execute_run
-
     try:
-        execute_run.apply_async(args=(str(run_id),), retry=False)
-    except Exception as error:  # noqa: BLE001 - kombu raises errors of every transport; the row is safe whatever happens
+        app.send_task("conversations.tasks.execute_run", args=(str(run_id),), retry=False)
+    except (kombu.exceptions.OperationalError, redis.RedisError, OSError) as error:
         log.warning("The broker does not answer (%s). Run %s is queued and starts when it is back.", error, run_id)
 
 
@@ -147,7 +148,7 @@ def wake(run_id: UUID) -> None:
     """Tells the worker of a run to look at its cancel flag now; it would see it with the next heartbeat anyway."""
     try:
         live.sync_client().publish("wake", str(run_id))
-    except Exception as error:  # noqa: BLE001 - see above: the flag in the row is what counts
+    except (redis.RedisError, OSError) as error:
         log.warning("The live channel does not answer (%s). Run %s stops with the next heartbeat.", error, run_id)
 
 
