@@ -17,7 +17,8 @@ def test_a_message_sent_twice_under_one_id_is_one(product: Product) -> None:
     assert sent == repeated
     assert not sent["injected"]
     assert "144" in _ended(product, person, sent["run"])["answer"]
-    assert product.sql("SELECT count(*) FROM conversations_message WHERE client_id = 'b'") == [(1,)]
+    count = "SELECT count(*) FROM conversations_message WHERE client_id = 'b' AND conversation_id = %s"
+    assert product.sql(count, first[1]["conversation"]) == [(1,)]
 
 
 def test_a_stranger_cannot_send_into_a_conversation(product: Product) -> None:
