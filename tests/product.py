@@ -124,8 +124,9 @@ class Product:
 
     def person(self, *, staff: bool = False) -> "Person":
         """A fresh person, signed in, with an API key; `staff` is an administrator."""
-        pool = self._administrators if staff else self._people
-        return pool.pop()
+        if not (self._administrators if staff else self._people):
+            self._make_people()
+        return (self._administrators if staff else self._people).pop()
 
     def sql(self, query: str, *parameters: object) -> list[Any]:
         with psycopg.connect(self.database_url, autocommit=True) as connection:
@@ -165,7 +166,7 @@ from accounts.services import create_api_key
 people, password = [], secrets.token_urlsafe(12)
 hashed = make_password(password)
 for number in range(80):
-    staff, name = number < 8, f"person{number}"
+    staff, name = number < 8, f"person-{secrets.token_hex(6)}"
     rights = {"is_staff": staff, "is_superuser": staff}
     user = User.objects.create(username=name, email=f"{name}@example.org", password=hashed, **rights)
     session = SessionStore()
