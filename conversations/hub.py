@@ -20,6 +20,7 @@ Deliver = Callable[[Entry], None]
 BLOCK_MS = 5_000
 AT_A_TIME = 20  # entries of a log: what was read goes out before more is read, so that a burst fills no outbox
 RETRY_SECONDS = 0.2
+LOOKS_AT_ONCE = 20  # the client has a bounded number of connections: pages that open at once take turns
 
 
 @dataclass(slots=True)
@@ -42,6 +43,7 @@ class Hub:
         self._control = f"hub:{uuid4().hex}"
         self._control_position = b"0"
         self._reader: asyncio.Task[None] | None = None
+        self._turn = asyncio.Semaphore(LOOKS_AT_ONCE)
 
     async def join(self, key: str, deliver: Deliver, *, from_start: bool = True) -> list[Entry]:
         """Entries so far (none with `from_start=False`); `deliver` is called for each one after them.
@@ -51,7 +53,8 @@ class Hub:
         if self._reader is None or self._reader.done():
             self._reader = asyncio.create_task(self._read_for_ever(), name="hub")
         try:
-            return await self._join(key, deliver, from_start)
+            async with self._turn:
+                return await self._join(key, deliver, from_start)
         except (redis.RedisError, OSError) as error:
             log.warning("The live channel does not answer (%s).", error)
             stream = self._streams.setdefault(key, _Stream(b"0" if from_start else b"$"))

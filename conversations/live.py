@@ -23,6 +23,7 @@ ACTIVE_TTL_SECONDS = 24 * 3600
 ENDED_TTL_SECONDS = 300
 WORKERS_KEY = "workers"  # a sorted set: worker → when it was last seen, for /readyz
 USER_STREAM_LENGTH = 1_000
+THREADS = 1_000  # that may use the synchronous client at once; redis-py's own bound of 100 is below a worker's
 
 # KEYS: for each run its log and its epoch. ARGV: for each run epoch, seconds to live, entries that the appender knows
 # to be there, number of new entries, then for each of these its seq (NO_SEQ for a delta) and its envelope.
@@ -76,7 +77,8 @@ _sync: list[redis.Redis] = []
 def sync_client() -> redis.Redis:
     """The process's client for synchronous code."""
     if not _sync:
-        _sync.append(redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2, protocol=2))
+        options = {"socket_timeout": 2, "socket_connect_timeout": 2, "protocol": 2, "max_connections": THREADS}
+        _sync.append(redis.from_url(settings.REDIS_URL, **options))
     return _sync[0]
 
 

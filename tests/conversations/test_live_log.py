@@ -1,13 +1,17 @@
 """The live log itself: who may write, and what becomes of a run whose log is lost."""
 
+import asyncio
+import logging
 from uuid import uuid4
 
+import pytest
 import redis
 import redis.asyncio
 
 from conversations import live
 from conversations.appender import Appender
 from conversations.events import DELTA_CHARS, MAX_EVENT_BYTES
+from conversations.hub import Hub
 from tests.conversations.test_socket import page, send
 from tests.product import Product, eventually
 
@@ -79,3 +83,17 @@ def test_a_lost_log_loses_no_event_and_no_word(product: Product) -> None:
     assert [event["seq"] for event in first.events] == list(range(1, len(first.events) + 1))
     with page(product, person) as again:  # and the next run starts, though the broker's queue was lost as well
         again.ended(send(again, "Hello", "c2")["run"])
+
+
+async def test_hundreds_of_pages_that_open_at_once_all_get_their_history(caplog: pytest.LogCaptureFixture) -> None:
+    run, client, hub = uuid4(), live.async_client(), Hub()
+    appender = Appender(live.async_client())
+    log = appender.open(run, 1)
+    log.delta("so far", 0, 1)
+    await log.close()
+    with caplog.at_level(logging.WARNING):
+        histories = await asyncio.gather(*(hub.join(live.run_key(run), [].append) for _ in range(400)))
+    for part in (hub, appender, client):
+        await part.aclose()
+    assert [len(history) for history in histories] == [1] * 400
+    assert caplog.messages == []
