@@ -42,6 +42,7 @@ class Environment(BaseSettings):
     demo_model: str = ""
     demo_model_url: str = ""
     demo_model_key: str = ""
+    outbound_allowed_hosts: str = Field(default="", description="Inner hosts that tools may reach: wiki:8080,10.0.0.5")
     embedded_beat: bool = True
     run_lease_seconds: float = 9.0
     run_heartbeat_seconds: float = 3.0
@@ -279,6 +280,9 @@ OPENAI_MODEL = env.openai_model
 DEMO_MODEL = env.demo_model
 DEMO_MODEL_URL = env.demo_model_url
 DEMO_MODEL_KEY = env.demo_model_key
+
+# Hosts of the inner network that tools may reach (agentapp.outbound), beside those that a connector's form allows.
+OUTBOUND_ALLOWED_HOSTS = frozenset(h.strip().lower() for h in env.outbound_allowed_hosts.split(",") if h.strip())
 
 EMBEDDED_BEAT = env.embedded_beat
 
