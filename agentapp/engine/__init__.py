@@ -23,6 +23,7 @@ from .errors import (
     ContextOverflow,
     EngineError,
     IncompleteStream,
+    LimitReached,
     ModelError,
     ModelRefused,
     ModelUnavailable,
@@ -43,6 +44,7 @@ from .limits import Limits
 from .messages import Chunk, Completion, Message, ToolCall, Usage
 from .models import ChatModel, ModelRegistry
 from .openai_model import OpenAIChatModel
+from .prices import Prices
 from .react import ReActAgent
 from .results import AgentResult, StepResult
 from .scripted_model import ScriptedChatModel
@@ -76,6 +78,7 @@ __all__ = [
     "IncompleteStream",
     "InterruptQueue",
     "Journal",
+    "LimitReached",
     "Limits",
     "MemoryJournal",
     "Message",
@@ -86,6 +89,7 @@ __all__ = [
     "OpenAIChatModel",
     "PairingError",
     "PlanError",
+    "Prices",
     "ReActAgent",
     "ReplayMismatch",
     "RetryPolicy",

@@ -30,6 +30,7 @@ class Conversation:
         self._scope = scope
         self._keep_results = keep_results
         self._examples = list(examples)
+        self._constant_tokens = 0  # tool definitions and examples: the same in every request
         self._recorded = 0
         self._overflowed = False
         # Where a message would stand directly behind the last reply, in both lists.
@@ -78,8 +79,13 @@ class Conversation:
     async def fit(self, iteration: int, tools: Iterable[dict[str, Any]]) -> Compaction | None:
         """Makes the view fit before a call; raises `ContextOverflow` when nothing helps."""
         self.view = micro_compact(self.view, self._keep_results)
-        budget = self._guard.budget - sum(map(json_tokens, tools)) - estimate_tokens(self._examples)
-        return await self._reduce(budget, iteration, "compact")
+        self._constant_tokens = sum(map(json_tokens, tools)) + estimate_tokens(self._examples)
+        return await self._reduce(self._guard.budget - self._constant_tokens, iteration, "compact")
+
+    @property
+    def size(self) -> int:
+        """What the next request takes, in estimated tokens."""
+        return self._constant_tokens + estimate_tokens(self.view)
 
     async def shrink(self, iteration: int) -> Compaction | None:
         """After a provider's `ContextOverflow`: half the budget, once a run."""

@@ -7,6 +7,7 @@ EngineError
 │   ├── ContextOverflow       the request is too long for the model
 │   ├── BadModelRequest       any other 4xx
 │   ├── IncompleteStream      the stream ended without an end
+│   ├── LimitReached          the journal allows no further call of this size
 │   └── ContentFiltered       a filter or a refusal
 ├── StructuredOutputError     no level of the ladder gave a usable object
 ├── PlanError                 a plan that must not run
@@ -66,6 +67,18 @@ class BadModelRequest(ModelError):
 
 class IncompleteStream(ModelError):
     """The stream broke off; nothing it carried may be executed."""
+
+
+class LimitReached(ModelError):
+    """A limit that only the journal's keeper knows forbids the call, such as a budget that many runs share.
+
+    It is raised before the effect. The loop then makes one last call without tools, whose request says so by its
+    `last`; a keeper that set something aside for it lets that one through.
+    """
+
+    def __init__(self, limit: str, message: str = "") -> None:
+        super().__init__(message or f"the limit on {limit.replace('_', ' ')} was reached")
+        self.limit = limit
 
 
 class ContentFiltered(ModelError):

@@ -11,7 +11,7 @@ from . import events, prompts
 from .context import Compaction
 from .conversation import Conversation
 from .dialects import Judged, Turn
-from .errors import ContextOverflow, ModelError
+from .errors import ContextOverflow, LimitReached, ModelError
 from .history import first_messages
 from .interrupts import InterruptQueue, interrupt_message
 from .journal import CallKind
@@ -92,7 +92,13 @@ class Loop:
         limit = self.spent.reached()
         try:
             with self.spent.model_call():
-                judged = await self._ask(iteration, limit, is_last=is_last)
+                try:
+                    judged = await self._ask(iteration, limit, is_last=is_last)
+                except LimitReached as reached:
+                    if limit is not None:  # not even the last answer
+                        raise
+                    limit = reached.limit
+                    judged = await self._ask(iteration, limit, is_last=is_last)
         except ModelError as error:
             if limit is None and not isinstance(error, ContextOverflow):
                 raise
@@ -165,7 +171,9 @@ class Loop:
         record = await self.scope.call(
             f"{iteration}/llm",
             CallKind.LLM,
-            llm_request(self.model, [*new, *_last_words(limit)], before, "loop", options),
+            llm_request(
+                self.model, [*new, *_last_words(limit)], before, "loop", options, self.talk.size, last=limit is not None
+            ),
             partial(self._reply, options, limit, shrunk),
             started=started,
             finished=finished,

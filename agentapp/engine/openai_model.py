@@ -21,6 +21,7 @@ from .models import ToolDefinitions
 from .openai_errors import error_of_response
 from .openai_stream import StreamReader
 from .openai_wire import WireStyle, dump_json, encode_messages, read_reply
+from .prices import Prices
 
 if TYPE_CHECKING:
     import httpx2
@@ -84,12 +85,14 @@ class OpenAIChatModel:
         max_output_tokens: int = DEFAULT_OUTPUT_TOKENS,
         extra: Mapping[str, Any] | None = None,
         max_tools: int = 128,
+        prices: Prices = Prices(),  # noqa: B008 (immutable)
     ) -> None:
         self.name = model
         self.abilities = abilities
         self.context_size = context_size
         self.max_output_tokens = max_output_tokens
         self.max_tools = max_tools
+        self.cost_of = prices.cost_of
         self._client = client
         self._extra = dict(extra or {})
         self._style = WireStyle(bool(abilities.get("echo_reasoning")), bool(abilities.get("short_ids")))

@@ -24,7 +24,7 @@ from .scope import Scope, llm_request
 from .selection import TOOL_SELECTION_THRESHOLD
 from .streaming import AnswerWriter
 from .synthesis import synthesis_messages
-from .tokens import budget_for
+from .tokens import budget_for, estimate_tokens
 from .tool_batch import Gate
 from .tools import Tool, ToolRegistry
 
@@ -167,7 +167,7 @@ class ReActAgent:
         def finished(record: dict[str, Any]) -> Iterable[Event]:
             return (answer_done(record["attempt"]),)
 
-        request = llm_request(self.model, messages, 0, "synthesis", {})
+        request = llm_request(self.model, messages, 0, "synthesis", {}, estimate_tokens(messages))
         record = await self._scope().call("answer/llm/0", CallKind.LLM, request, effect, finished=finished)
         completion = Completion.from_dict(record)
         if result.delivered is None:

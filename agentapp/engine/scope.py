@@ -12,6 +12,7 @@ from .events import Emit, Event, send
 from .journal import CallKind, Effect, EffectClass, Finished, Journal, MemoryJournal
 from .messages import Chunk, Completion, Message, Usage
 from .models import ChatModel, ToolDefinitions
+from .tokens import estimate_tokens
 
 # Of one helper, such as the ladder of structured calls.
 MOST_CALLS = 5
@@ -108,9 +109,19 @@ class Scope:
 
 
 def llm_request(
-    model: ChatModel, messages: Iterable[Message], before: int, role: str, options: Mapping[str, Any]
+    model: ChatModel,
+    messages: Iterable[Message],
+    before: int,
+    role: str,
+    options: Mapping[str, Any],
+    size: int,
+    *,
+    last: bool = False,
 ) -> dict[str, Any]:
-    """What the journal keeps of a request: the messages that no earlier call of this scope has recorded."""
+    """What the journal keeps of a request: the messages that no earlier call of this scope has recorded.
+
+    `size` is what all of it takes, in estimated tokens. The `last` call of a run that met a limit says so.
+    """
     tools = options.get("tools") or ()
     return {
         "model": model.name,
@@ -120,6 +131,8 @@ def llm_request(
         "tools": [definition["function"]["name"] for definition in tools],
         "tool_choice": options.get("tool_choice"),
         "response_format": options.get("response_format"),
+        "size": size,
+        "last": last,
     }
 
 
@@ -173,7 +186,8 @@ class JournaledModel:
 
         started = () if self._announcement is None else (self._announcement,)
         self._announcement = None
-        request = llm_request(self._model, messages, 0, self._role, options)
+        size = estimate_tokens(messages, tools or ())
+        request = llm_request(self._model, messages, 0, self._role, options, size)
         result = await self._scope.call(name, CallKind.LLM, request, effect, started=started)
         completion = Completion.from_dict(result)
         self.usage += completion.usage
