@@ -77,6 +77,7 @@ UNFOLD = {
                 "items": [
                     _page(_("Providers"), "dns", "tools_admin_provider", "tools_admin.view_provider"),
                     _page(_("Models"), "neurology", "tools_admin_languagemodel", "tools_admin.view_languagemodel"),
+                    _page(_("Routes"), "alt_route", "tools_admin_route", "tools_admin.view_route"),
                 ],
             },
             {

@@ -11,9 +11,9 @@ from typing import Any
 from uuid import UUID
 
 import redis
-import redis.asyncio
-from django.conf import settings
 
+from agentapp.valkey import async_client as async_client
+from agentapp.valkey import sync_client as sync_client
 from conversations.cleaning import to_json
 from conversations.events import envelope
 
@@ -23,7 +23,6 @@ ACTIVE_TTL_SECONDS = 24 * 3600
 ENDED_TTL_SECONDS = 300
 WORKERS_KEY = "workers"  # a sorted set: worker → when it was last seen, for /readyz
 USER_STREAM_LENGTH = 1_000
-THREADS = 1_000  # that may use the synchronous client at once; redis-py's own bound of 100 is below a worker's
 
 # KEYS: for each run its log and its epoch. ARGV: for each run epoch, seconds to live, entries that the appender knows
 # to be there, number of new entries, then for each of these its seq (NO_SEQ for a delta) and its envelope.
@@ -64,22 +63,6 @@ def run_keys(run: UUID) -> tuple[str, str]:
 
 def user_key(user_id: int) -> str:
     return f"user:{user_id}"
-
-
-def async_client() -> redis.asyncio.Redis:
-    """A client for this event loop. Times out quickly: the live log must never hold up a run."""
-    return redis.asyncio.from_url(settings.REDIS_URL, socket_connect_timeout=2, protocol=2)
-
-
-_sync: list[redis.Redis] = []
-
-
-def sync_client() -> redis.Redis:
-    """The process's client for synchronous code."""
-    if not _sync:
-        options = {"socket_timeout": 2, "socket_connect_timeout": 2, "protocol": 2, "max_connections": THREADS}
-        _sync.append(redis.from_url(settings.REDIS_URL, **options))
-    return _sync[0]
 
 
 def tell_user(user_id: int, channel: str, data: dict[str, Any]) -> None:

@@ -70,8 +70,16 @@ def _bound_model(run: Run) -> LanguageModel:
         bound = usable.filter(id=run.model["id"]).first()
         if bound:
             return bound
-    row, reason = configuration.choose_model(run.agent)
-    run.model = {"id": row.pk, "name": row.name, "label": str(row), "provider": row.provider.name, "reason": reason}
+    choice = configuration.choose(run.agent, run.user)
+    row = choice.model
+    run.model = {
+        "id": row.pk,
+        "name": row.name,
+        "label": str(row),
+        "provider": row.provider.name,
+        "route": choice.route,
+        "reason": choice.reason,
+    }
     Run.objects.filter(id=run.id, epoch=run.epoch).update(model=run.model)
     return row
 

@@ -43,7 +43,7 @@ async def prime_demo_model(models: ModelClients) -> None:
 
 def _demo_equipment(models: ModelClients) -> Equipment | None:
     agent = configuration.default_agent()
-    row, _ = configuration.choose_model(agent)
+    row = configuration.choose(agent).model
     if agent is None or row.provider.source != Provider.Source.DEMO:
         return None
     return equip(agent, User(is_active=True), row, models)

@@ -17,9 +17,18 @@ from pydantic import SecretStr
 
 from tools_admin.defaults import save_as_default
 from tools_admin.demo.agent import MODEL, PRESET
-from tools_admin.models import Agent, LanguageModel, Provider, Tool
+from tools_admin.models import Agent, LanguageModel, Provider, Route, Tool
 
 logger = logging.getLogger(__name__)
+
+# Roles that the product itself asks for. Without a model their route changes nothing.
+ROLES = {
+    "general": "Answers where an agent names neither a model nor a route.",
+    "fast": "Small jobs beside the answer: titles, summaries, choosing tools.",
+    "reasoning": "Hard questions: verdicts on drafts, replanning.",
+    "planner": "Writes the plans of planned modes.",
+    "embedding": "Turns texts into vectors for knowledge.",
+}
 
 # Any number that nothing else in this database locks.
 _LOCK = 0x6167656E74
@@ -35,9 +44,12 @@ def _one_at_a_time() -> Iterator[None]:
 
 
 def seed() -> None:
-    """Built-in tools as the code defines them (whether one is enabled stays), and a first agent if there is none."""
+    """Built-in tools as the code defines them (whether one is enabled stays), the product's roles, and a first agent
+    if there is none."""
     with _one_at_a_time():
         _seed_tools()
+        for name, description in ROLES.items():
+            Route.objects.get_or_create(name=name, defaults={"description": description})
         if not Agent.objects.exists():
             _seed_agent()
 

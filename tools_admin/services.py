@@ -2,24 +2,26 @@
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
 from accounts.models import User
 from tools_admin.clients import ModelClients, chat_model
 from tools_admin.errors import NoModel
-from tools_admin.models import Agent, LanguageModel, Provider, Tool
+from tools_admin.models import Agent, Provider, Tool
+from tools_admin.routing import Choice, Situation, choose
 from tools_admin.seeding import seed, sync_environment
 
 if TYPE_CHECKING:
     from agentapp import engine
 
 __all__ = [
-    "ModelChoice",
+    "Choice",
     "ModelClients",
+    "Situation",
     "chat_model",
-    "choose_model",
+    "choose",
     "default_agent",
     "engine_tools",
     "model_status",
@@ -29,35 +31,9 @@ __all__ = [
 ]
 
 
-class ModelChoice(NamedTuple):
-    """A model with its provider loaded, and why it is this one, for the run's record."""
-
-    model: LanguageModel
-    reason: str
-
-
 def default_agent() -> Agent | None:
     """The agent of a new conversation: the default one if it is enabled, else the first enabled one."""
     return Agent.objects.filter(enabled=True).order_by("-is_default", "name").first()
-
-
-def choose_model(agent: Agent | None) -> ModelChoice:
-    """The model that answers for an agent; raises `NoModel`."""
-    usable = list(LanguageModel.objects.usable())
-    if not usable:
-        raise NoModel(
-            "No model is connected. An administrator adds one in the admin under “Models and routing”, "
-            "or sets OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL."
-        )
-    if agent is not None and agent.model_id is not None:
-        for model in usable:
-            if model.pk == agent.model_id:
-                return ModelChoice(model, f"the model of the agent {agent.name}")
-    instead = "" if agent is None or agent.model_id is None else ", because the agent's own model is disabled"
-    first = usable[0]
-    if first.is_default:
-        return ModelChoice(first, f"the default model{instead}")
-    return ModelChoice(first, f"the first enabled model{instead}, because no default model is enabled")
 
 
 def tools_for(agent: Agent | None, user: User) -> list[Tool]:
@@ -104,7 +80,7 @@ _DEMO_STATES = {
 def model_status() -> dict[str, Any]:
     """Whether a message sent now finds a model: `state` is ready, downloading, loading, missing or failed."""
     try:
-        model = choose_model(default_agent()).model
+        model = choose(default_agent()).model
     except NoModel as error:
         return _status("missing", str(error))
     if model.provider.source != Provider.Source.DEMO:

@@ -1,6 +1,7 @@
 """What administrators type into structured fields, checked before it reaches a run."""
 
 import json
+import re
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -21,6 +22,10 @@ class ExampleMessage(BaseModel):
 _EXAMPLES = TypeAdapter(list[list[ExampleMessage]])
 _TEXTS = TypeAdapter(list[str])
 _OBJECT = TypeAdapter(dict[str, Any])
+_HEADERS = TypeAdapter(dict[str, str])
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+_SECRET_NAME = re.compile(r"auth|key|token|secret|password|cookie", re.IGNORECASE)
+_OWN_HEADERS = {"host", "content-length", "content-type", "transfer-encoding", "connection", "accept-encoding"}
 
 
 def validate_examples(value: Any) -> None:
@@ -38,6 +43,18 @@ def validate_texts(value: Any) -> None:
 
 def validate_object(value: Any) -> None:
     _check(_OBJECT, value, 'an object, such as {"temperature": 0}')
+
+
+def validate_headers(value: Any) -> None:
+    """Headers for every request. A key has its own field, as these are shown."""
+    _check(_HEADERS, value, 'an object of texts, such as {"X-Title": "Team chat"}')
+    for name, text in value.items():
+        if not _HEADER_NAME.fullmatch(name) or not text.isascii() or not text.isprintable():
+            raise ValidationError(f"{name[:40]}: a header is made of printable ASCII characters.")
+        if name.lower() in _OWN_HEADERS:
+            raise ValidationError(f"{name}: this header is set by the product itself.")
+        if _SECRET_NAME.search(name) and "{key}" not in text:
+            raise ValidationError(f"{name}: enter the secret as the key, and write {{key}} here in its place.")
 
 
 def validate_endpoint(value: str) -> None:

@@ -3,7 +3,7 @@ import json
 import pytest
 from pydantic import SecretStr
 
-from tools_admin.models import Agent, LanguageModel, Provider, Tool
+from tools_admin.models import Agent, LanguageModel, Provider, Route, RouteEntry, Tool
 
 pytestmark = pytest.mark.django_db
 
@@ -226,7 +226,7 @@ def test_the_first_page_says_what_is_missing_until_nothing_is(admin_client, prov
     assert admin_client.get("/admin/").context["steps"] == []
 
 
-@pytest.mark.parametrize("table", ["provider", "languagemodel", "tool", "agent"])
+@pytest.mark.parametrize("table", ["provider", "languagemodel", "route", "tool", "agent"])
 def test_lists_take_the_same_number_of_queries_for_many_rows(admin_client, django_assert_max_num_queries, table):
     def fill(first: int, last: int) -> None:
         for number in range(first, last):
@@ -234,6 +234,8 @@ def test_lists_take_the_same_number_of_queries_for_many_rows(admin_client, djang
             model = LanguageModel.objects.create(provider=provider, name="m")
             Agent.objects.create(name=f"A{number}", model=model)
             Tool.objects.create(name=f"T{number}", description="x")
+            route = Route.objects.create(name=f"r{number}")
+            RouteEntry.objects.create(route=route, model=model)
 
     fill(0, 2)
     admin_client.get(f"{ROOT}{table}/")

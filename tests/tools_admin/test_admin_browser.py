@@ -17,6 +17,7 @@ LISTS = [
     "tools_admin/tool",
     "tools_admin/provider",
     "tools_admin/languagemodel",
+    "tools_admin/route",
     "tools_admin/agent",
     "accounts/user",
     "accounts/apikey",

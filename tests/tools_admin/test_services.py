@@ -43,7 +43,7 @@ def test_the_default_agent_is_the_enabled_default_one():
 def test_the_agents_own_model_comes_first(provider, agent):
     model(provider, "default", is_default=True)
     agent.model = own = model(provider, "own")
-    choice = services.choose_model(agent)
+    choice = services.choose(agent)
     assert choice.model == own
     assert agent.name in choice.reason
 
@@ -51,13 +51,14 @@ def test_the_agents_own_model_comes_first(provider, agent):
 def test_the_default_model_answers_for_agents_without_one(provider, agent):
     model(provider, "another")
     default = model(provider, "default", is_default=True)
-    assert services.choose_model(agent) == (default, "the default model")
+    choice = services.choose(agent)
+    assert (choice.model, choice.reason) == (default, "the default model")
 
 
 def test_a_disabled_model_is_replaced_and_the_reason_says_so(provider, agent):
     agent.model = model(provider, "own", enabled=False)
     default = model(provider, "default", is_default=True)
-    choice = services.choose_model(agent)
+    choice = services.choose(agent)
     assert choice.model == default
     assert "disabled" in choice.reason
 
@@ -65,7 +66,7 @@ def test_a_disabled_model_is_replaced_and_the_reason_says_so(provider, agent):
 def test_any_enabled_model_is_better_than_none(provider, agent):
     model(provider, "default", is_default=True, enabled=False)
     other = model(provider, "other")
-    choice = services.choose_model(agent)
+    choice = services.choose(agent)
     assert choice.model == other
     assert "no default model" in choice.reason
 
@@ -74,7 +75,7 @@ def test_without_a_usable_model_the_message_says_what_to_do(provider, agent):
     model(provider, "one")
     Provider.objects.update(enabled=False)
     with pytest.raises(NoModel, match="admin"):
-        services.choose_model(agent)
+        services.choose(agent)
 
 
 def test_disabling_a_tool_takes_it_from_the_agent(agent):

@@ -1,0 +1,250 @@
+"""Which models there are, where they live, and which of them answers: providers, models, routes."""
+
+from typing import ClassVar, Self
+from urllib.parse import urlsplit
+
+from django.contrib.auth.models import Group
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
+from django.db import models
+from django.db.models import Q, TextChoices
+from django.utils.translation import gettext_lazy as _
+
+from accounts.models import User
+from agentapp.encryption import EncryptedTextField
+from tools_admin.presets import PRESETS
+from tools_admin.validators import validate_endpoint, validate_headers, validate_object
+
+
+class Provider(models.Model):
+    """An OpenAI-compatible endpoint and its key."""
+
+    class Source(TextChoices):
+        ADMIN = "admin", _("Administrator")
+        ENVIRONMENT = "environment", _("Environment (locked)")
+        DEMO = "demo", _("Embedded demo model (locked)")
+
+    preset = models.CharField(
+        _("kind"), max_length=20, choices=[(preset.name, preset.label) for preset in PRESETS.values()], default="other"
+    )
+    name = models.CharField(max_length=100, unique=True)
+    base_url = models.CharField(
+        _("base URL"),
+        max_length=500,
+        validators=[validate_endpoint],
+        help_text=_("Such as https://api.example.org/v1."),
+    )
+    api_key = EncryptedTextField(blank=True)
+    source = models.CharField(max_length=12, choices=Source, default=Source.ADMIN, editable=False)
+    enabled = models.BooleanField(default=True)
+    timeout = models.FloatField(
+        default=120.0,
+        validators=[MinValueValidator(1), MaxValueValidator(3600)],
+        help_text=_("Seconds without a byte until a call is given up."),
+    )
+    max_concurrent = models.PositiveIntegerField(
+        _("calls at once"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text=_("Of all workers together; further calls wait. Empty means no limit."),
+    )
+    requests_per_minute = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(60_000)],
+        help_text=_("Of all workers together; further calls wait. Empty means no limit."),
+    )
+    extra_headers = models.JSONField(
+        default=dict,
+        blank=True,
+        validators=[validate_headers],
+        help_text=_("Sent with each request; {key} stands for the key. Put no secret here: it is shown."),
+    )
+    extra_body = models.JSONField(
+        default=dict, blank=True, validators=[validate_object], help_text=_("Merged into each request's body.")
+    )
+    last_check = models.JSONField(default=dict, editable=False)  # what the last check found (checking.py)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["source"], condition=~Q(source="admin"), name="one_provider_per_locked_source"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_locked(self) -> bool:
+        """Set by the environment: the admin shows it and does not change it."""
+        return self.source != self.Source.ADMIN
+
+    @property
+    def origin(self) -> tuple[str, str | None, int | None]:
+        """Where its key may go: scheme, host and port."""
+        parts = urlsplit(self.base_url)
+        return parts.scheme, parts.hostname, parts.port
+
+
+class LanguageModelQuerySet(models.QuerySet["LanguageModel"]):
+    def usable(self) -> Self:
+        """Enabled models of enabled providers, the default one first."""
+        return (
+            self.filter(enabled=True, provider__enabled=True)
+            .select_related("provider")
+            .order_by("-is_default", "provider__name", "name")
+        )
+
+    def visible_to(self, user: User) -> Self:
+        """Models without groups are everybody's, the others those of their groups' members."""
+        if not user.is_active:
+            return self.none()
+        granted = Q(groups=None) | Q(groups__in=user.groups.all())
+        return self.filter(pk__in=self.model.objects.filter(granted).values("pk"))
+
+
+class LanguageModel(models.Model):
+    """A model of a provider and what it can do."""
+
+    class Kind(TextChoices):
+        CHAT = "chat", _("Chat")
+        EMBEDDING = "embedding", _("Embeddings")
+
+    provider = models.ForeignKey(Provider, on_delete=models.CASCADE, related_name="models")
+    name = models.CharField(max_length=200, help_text=_("The name that the endpoint knows it by."))
+    label = models.CharField(max_length=200, blank=True, help_text=_("The name people see; empty means the same."))
+    kind = models.CharField(max_length=10, choices=Kind, default=Kind.CHAT)
+    enabled = models.BooleanField(default=True)
+    is_default = models.BooleanField(
+        _("default"), default=False, help_text=_("Answers when neither an agent nor a route names a model.")
+    )
+    groups = models.ManyToManyField(
+        Group, blank=True, related_name="+", help_text=_("Who may use it; none means everybody.")
+    )
+    tool_call = models.BooleanField(_("native tool calls"), default=True)
+    parallel_calls = models.BooleanField(_("several calls at once"), default=False)
+    json_mode = models.BooleanField(_("JSON mode"), default=True)
+    json_schema = models.BooleanField(_("JSON Schema output"), default=False)
+    streaming = models.BooleanField(default=True)
+    stream_usage = models.BooleanField(_("usage in streams"), default=True)
+    vision = models.BooleanField(default=False)
+    small = models.BooleanField(
+        default=False,
+        help_text=_("One tool step with schema-constrained output: for models of a few billion parameters."),
+    )
+    context_size = models.PositiveIntegerField(
+        default=128_000, validators=[MinValueValidator(1_000)], help_text=_("Tokens.")
+    )
+    max_output_tokens = models.PositiveIntegerField(
+        default=4_096, validators=[MinValueValidator(16)], help_text=_("Tokens.")
+    )
+    # Micro-units of the currency for a million tokens.
+    input_price = models.PositiveBigIntegerField(default=0)
+    cached_price = models.PositiveBigIntegerField(null=True, blank=True, help_text=_("Empty means as input."))
+    output_price = models.PositiveBigIntegerField(default=0)
+    reasoning_price = models.PositiveBigIntegerField(null=True, blank=True, help_text=_("Empty means as output."))
+    extra_body = models.JSONField(
+        default=dict, blank=True, validators=[validate_object], help_text=_("Merged into each request's body.")
+    )
+    quirks = models.JSONField(default=dict, editable=False)  # abilities of the adapter that a check has learnt
+    last_check = models.JSONField(default=dict, editable=False)  # what the last check found (checking.py)
+
+    objects: ClassVar[LanguageModelQuerySet] = LanguageModelQuerySet.as_manager()  # type: ignore[assignment]
+
+    class Meta:
+        verbose_name = _("model")
+        verbose_name_plural = _("models")
+        ordering = ["provider__name", "name"]
+        constraints = [
+            models.UniqueConstraint(fields=["provider", "name"], name="model_name_once_per_provider"),
+            models.UniqueConstraint(fields=["is_default"], condition=Q(is_default=True), name="one_default_model"),
+        ]
+
+    def __str__(self) -> str:
+        return self.label or self.name
+
+    ABILITIES = (
+        "tool_call",
+        "parallel_calls",
+        "json_mode",
+        "json_schema",
+        "streaming",
+        "stream_usage",
+        "vision",
+        "small",
+    )
+
+    @property
+    def abilities(self) -> dict[str, bool]:
+        """What the engine may use of this model (`ChatModel.abilities`), and how its endpoint wants it."""
+        return {**PRESETS[self.provider.preset].quirks, **self.quirks, **{n: getattr(self, n) for n in self.ABILITIES}}
+
+
+class Route(models.Model):
+    """A role and the models that may play it, in order: the first that fits answers, the others stand in for it."""
+
+    name = models.CharField(
+        max_length=40,
+        unique=True,
+        validators=[RegexValidator(r"\A[a-z][a-z0-9_-]*\Z", _("Lower-case letters, digits, - and _."))],
+        help_text=_("The role, such as general, fast or reasoning."),
+    )
+    description = models.CharField(max_length=200, blank=True)
+    enabled = models.BooleanField(default=True)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class RouteEntry(models.Model):
+    """A model of a route, and when it may be chosen. Empty conditions always hold."""
+
+    class Need(TextChoices):
+        ANY = "", _("any")
+        WITH = "with", _("only with")
+        WITHOUT = "without", _("only without")
+
+    route = models.ForeignKey(Route, on_delete=models.CASCADE, related_name="entries")
+    model = models.ForeignKey(LanguageModel, on_delete=models.CASCADE, related_name="entries")
+    position = models.PositiveIntegerField(default=0, db_index=True)
+    groups = models.ManyToManyField(
+        Group, blank=True, related_name="+", help_text=_("Only for these people; none means everybody.")
+    )
+    tools = models.CharField(max_length=7, choices=Need, blank=True, help_text=_("Runs with or without tools."))
+    images = models.CharField(max_length=7, choices=Need, blank=True, help_text=_("Runs with or without images."))
+    min_tokens = models.PositiveIntegerField(
+        _("from tokens"), null=True, blank=True, help_text=_("Conversations of at least this size.")
+    )
+    max_tokens = models.PositiveIntegerField(
+        _("up to tokens"), null=True, blank=True, help_text=_("Conversations of at most this size.")
+    )
+    min_budget = models.PositiveSmallIntegerField(
+        _("budget left"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(100)],
+        help_text=_("Per cent that must be left of the person's budget."),
+    )
+    from_time = models.TimeField(_("from"), null=True, blank=True, help_text=_("Time of day, in the site's time zone."))
+    until_time = models.TimeField(_("until"), null=True, blank=True, help_text=_("May lie after midnight."))
+
+    class Meta:
+        verbose_name = _("model of the route")
+        verbose_name_plural = _("models of the route, in order")
+        ordering = ["route", "position", "id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(from_time=None, until_time=None) | Q(from_time__isnull=False, until_time__isnull=False),
+                name="route_times_come_in_pairs",
+                violation_error_message=_("Give both times or none."),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.route_id}: {self.model_id}"
