@@ -1,67 +1,110 @@
-"""A connection that reads a stream in gulps. A model sends tokens one by one, and waking up for each costs more than
-reading it: while a reply keeps coming in small pieces, the next read waits until some of them are there.
+"""How model calls leave the process: through one pool of connections, and streams are read in gulps.
+
+A model sends tokens one by one, each a chunk of its own, and waking up for each costs more than reading it: while a
+reply keeps coming in small pieces, the next read waits until some of them are there. aiohttp takes a fifth of the time
+that the HTTP client of `openai` takes for a request, and less than half for a stream.
 
 Import it only where models are called.
 """
 
 import asyncio
 import ssl
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
 
-import httpcore2
+import aiohttp
 import httpx2
+import yarl
 
 PAUSE_SECONDS = 0.025
 PATIENT_AFTER = 4  # reads of a reply: plain replies and the first tokens of a stream do not wait
 GULP_BYTES = 8_192  # who sends that much at once has gathered already
 
 
-class GatheringStream(httpcore2.AsyncNetworkStream):
-    def __init__(self, stream: httpcore2.AsyncNetworkStream) -> None:
-        self._stream = stream
-        self._small_reads = 0
-        self._not_before = 0.0
+class GatheringTransport(httpx2.AsyncBaseTransport):
+    """For all clients of one event loop. Follows no redirects and keeps no cookies."""
 
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        loop = asyncio.get_running_loop()
-        if self._small_reads >= PATIENT_AFTER and (pause := self._not_before - loop.time()) > 0:
-            await asyncio.sleep(pause)
-        data = await self._stream.read(max_bytes, timeout)
-        self._small_reads = self._small_reads + 1 if len(data) < GULP_BYTES else 0
-        self._not_before = loop.time() + PAUSE_SECONDS
-        return data
+    def __init__(self, limits: httpx2.Limits) -> None:
+        self._limits = limits
+        self._session: aiohttp.ClientSession | None = None
 
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._small_reads = 0
-        await self._stream.write(buffer, timeout)
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        seconds = request.extensions.get("timeout", {})
+        timeout = aiohttp.ClientTimeout(
+            connect=seconds.get("pool"), sock_connect=seconds.get("connect"), sock_read=seconds.get("read")
+        )
+        body = await request.aread()
+        with _errors_of_httpx():
+            response = await self._open().request(
+                request.method,
+                yarl.URL(str(request.url), encoded=True),
+                headers=[(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw],
+                data=body or None,
+                allow_redirects=False,
+                timeout=timeout,
+                ssl=_tls() if request.url.scheme == "https" else True,
+            )
+        return httpx2.Response(response.status, headers=response.raw_headers, stream=GatheringStream(response))
 
     async def aclose(self) -> None:
-        await self._stream.aclose()
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
 
-    async def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore2.AsyncNetworkStream:
-        return GatheringStream(await self._stream.start_tls(ssl_context, server_hostname, timeout))
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
-
-
-class GatheringBackend(httpcore2.AnyIOBackend):
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore2.AsyncNetworkStream:
-        return GatheringStream(await super().connect_tcp(host, port, timeout, local_address, socket_options))
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            connector = aiohttp.TCPConnector(
+                limit=self._limits.max_connections or 0, keepalive_timeout=self._limits.keepalive_expiry
+            )
+            # Bodies stay as they are: httpx unpacks them, as it would those of its own transport.
+            self._session = aiohttp.ClientSession(
+                connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
+            )
+        return self._session
 
 
-class GatheringTransport(httpx2.AsyncHTTPTransport):
-    def __init__(self, limits: httpx2.Limits) -> None:
-        super().__init__(limits=limits)
-        # The pool takes a backend, its wrapper has no argument to pass one on.
-        self._pool._network_backend = GatheringBackend()
+class GatheringStream(httpx2.AsyncByteStream):
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        small_reads = 0
+        with _errors_of_httpx():
+            while data := await self._response.content.readany():
+                yield data
+                small_reads = small_reads + 1 if len(data) < GULP_BYTES else 0
+                if small_reads >= PATIENT_AFTER:
+                    await self._gather()
+
+    async def aclose(self) -> None:
+        self._response.close()  # a connection whose reply was read to its end is back in the pool already
+
+    async def _gather(self) -> None:
+        protocol = self._response.connection.protocol if self._response.connection else None
+        if protocol is None:
+            return  # everything is here
+        protocol.pause_reading()
+        try:
+            await asyncio.sleep(PAUSE_SECONDS)
+        finally:
+            protocol.resume_reading()
+
+
+@lru_cache(maxsize=1)
+def _tls() -> ssl.SSLContext:
+    return httpx2.create_ssl_context()
+
+
+@contextmanager
+def _errors_of_httpx() -> Iterator[None]:
+    try:
+        yield
+    except aiohttp.ConnectionTimeoutError as error:
+        raise httpx2.ConnectTimeout(str(error)) from error
+    except TimeoutError as error:
+        raise httpx2.ReadTimeout(str(error)) from error
+    except aiohttp.ClientConnectorError as error:
+        raise httpx2.ConnectError(str(error)) from error
+    except aiohttp.ClientError as error:
+        raise httpx2.RemoteProtocolError(str(error) or type(error).__name__) from error

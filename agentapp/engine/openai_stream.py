@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from .errors import IncompleteStream
+from .errors import IncompleteStream, ModelError
 from .leaked_calls import MarkupHold
 from .messages import Chunk, Message
 from .models import ToolDefinitions
@@ -35,11 +35,27 @@ class StreamReader:
         self.done = False
 
     def feed(self, data: bytes) -> Iterator[Chunk]:
-        """What the next bytes add. After `done` nothing does."""
+        """What the next bytes add, in one piece, however many tokens they hold. After `done` nothing does.
+
+        What came before an error is given out first.
+        """
         *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            if line and not self.done and (chunk := self._read(line)) is not None:
-                yield chunk
+        contents, thoughts = [], []
+        error: ModelError | None = None
+        try:
+            for line in lines:
+                if line and not self.done:
+                    content, reasoning = self._read(line)
+                    contents.append(content)
+                    thoughts.append(reasoning)
+        except ModelError as raised:
+            error = raised
+        content, thought = self._think.feed("".join(contents))
+        content, reasoning = self._hold.feed(content), "".join(thoughts) + thought
+        if content or reasoning:
+            yield Chunk(content, reasoning)
+        if error is not None:
+            raise error
 
     def end(self) -> Iterator[Chunk]:
         """What was held back, then the last chunk with the whole reply."""
@@ -55,17 +71,13 @@ class StreamReader:
             yield Chunk(rest)
         yield Chunk(finish_reason=whole.finish_reason, usage=whole.usage, message=whole.message)
 
-    def _read(self, line: bytes) -> Chunk | None:
+    def _read(self, line: bytes) -> tuple[str, str]:
+        """The line's text and reasoning."""
         value = _loads(line[6:]) if line.startswith(b"data: {") else self._unusual(line)
         if value is None:
-            return None
+            return "", ""
         self._seen = True
-        content, reasoning = self._reply.add(value)
-        if content:
-            content, thoughts = self._think.feed(content)
-            reasoning += thoughts
-            content = self._hold.feed(content)
-        return Chunk(content, reasoning) if content or reasoning else None
+        return self._reply.add(value)
 
     def _unusual(self, line: bytes) -> dict[str, Any] | None:
         """The value in a line that is no plain chunk, if there is one; raises the error that it may be instead."""
