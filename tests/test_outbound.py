@@ -308,7 +308,10 @@ KNOWN = {
     "conversations/worker.py": {"socket"},  # the machine's name
     "agentapp/engine/openai_model.py": {"httpx2"},  # sends through the client that it is handed
     "tools_admin/clients.py": {"httpx2"},  # providers' clients, made with their own transport
-    "tools_admin/gathering.py": {"httpx2", "httpcore2"},  # that transport
+    "tools_admin/gathering.py": {
+        "httpx2",
+        "aiohttp",
+    },  # that transport: it connects where providers are, and follows no redirect
 }
 
 
