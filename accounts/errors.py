@@ -1,6 +1,8 @@
 """What can go wrong with people and their keys.
 
 AccountsError
+├── InvitationInvalid
+├── MayNotHandOut
 ├── SetupLinkInvalid
 └── UserUnknown
 """
@@ -8,6 +10,14 @@ AccountsError
 
 class AccountsError(Exception):
     """The message is a sentence for people."""
+
+
+class InvitationInvalid(AccountsError):
+    """The invitation is used, withdrawn, expired or unknown, or its sender may no longer invite."""
+
+
+class MayNotHandOut(AccountsError):
+    """The groups give rights that the giver does not have."""
 
 
 class SetupLinkInvalid(AccountsError):

@@ -1,33 +1,65 @@
 """People and their keys."""
 
+import zoneinfo
 from typing import ClassVar
 
-from django.contrib.auth.models import AbstractUser
+from django.conf import settings
+from django.contrib.auth.models import AbstractUser, Group
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Lower
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+
+def validate_time_zone(name: str) -> None:
+    if name not in zoneinfo.available_timezones():
+        raise ValidationError(_("“%(name)s” is no time zone; write it like Europe/Berlin."), params={"name": name})
 
 
 class User(AbstractUser):
     """A person. Budgets and preferences hang on this row."""
 
+    language = models.CharField(
+        _("language"),
+        max_length=10,
+        blank=True,
+        choices=settings.LANGUAGES,
+        help_text=_("Of all pages and mails. Empty means: what the browser asks for."),
+    )
+    time_zone = models.CharField(
+        _("time zone"),
+        max_length=64,
+        blank=True,
+        validators=[validate_time_zone],
+        help_text=_("Such as Europe/Berlin: how times are shown and when days begin. Empty means: the site's."),
+    )
+
     class Meta(AbstractUser.Meta):
+        permissions = [
+            ("manage_people", _("Manages people: accounts, invitations, groups, API keys")),
+            ("configure", _("Configures systems, models, tools and agents")),
+            ("approve", _("Decides on calls of other people's runs that wait for approval")),
+        ]
         constraints = [
             # One signs in with either, in any case: neither may mean two people.
             models.UniqueConstraint(
-                Lower("username"), name="one_user_per_name", violation_error_message="This user name is taken."
+                Lower("username"), name="one_user_per_name", violation_error_message=_("This user name is taken.")
             ),
             models.UniqueConstraint(
                 Lower("email"),
                 condition=~Q(email=""),
                 name="one_user_per_email",
-                violation_error_message="Another account has this e-mail address.",
+                violation_error_message=_("Another account has this e-mail address."),
             ),
         ]
 
 
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
+    def visible_to(self, user: User) -> "ApiKeyQuerySet":
+        return self.filter(user_id=user.pk) if user.is_active else self.none()
+
     def usable(self) -> "ApiKeyQuerySet":
         """Keys that open the door now: not revoked, not expired, of an active user."""
         return self.filter(revoked_at=None, user__is_active=True).exclude(expires_at__lte=timezone.now())
@@ -36,19 +68,26 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
 class ApiKey(models.Model):
     """A bearer key `aa_<secret>`; only its SHA-256 is stored, `prefix` is what people recognise it by."""
 
-    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_keys")
-    name = models.CharField(max_length=100)
+    user = models.ForeignKey(
+        User,
+        on_delete=models.CASCADE,
+        related_name="api_keys",
+        verbose_name=_("user"),
+        help_text=_("The key has this person's rights."),
+    )
+    name = models.CharField(_("name"), max_length=100, help_text=_("What it is for, such as “nightly report”."))
     prefix = models.CharField(max_length=12, editable=False)
     digest = models.CharField(max_length=64, unique=True, editable=False)
-    created_at = models.DateTimeField(auto_now_add=True)
-    last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
-    expires_at = models.DateTimeField(null=True, blank=True, help_text="Empty means never.")
-    revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+    last_used_at = models.DateTimeField(_("last used"), null=True, blank=True, editable=False)
+    expires_at = models.DateTimeField(_("expires"), null=True, blank=True, help_text=_("Empty means never."))
+    revoked_at = models.DateTimeField(_("revoked"), null=True, blank=True, editable=False)
 
     objects: ClassVar[ApiKeyQuerySet] = ApiKeyQuerySet.as_manager()  # type: ignore[assignment]
 
     class Meta:
-        verbose_name = "API key"
+        verbose_name = _("API key")
+        verbose_name_plural = _("API keys")
         ordering = ["-created_at"]
 
     def __str__(self) -> str:
@@ -72,3 +111,49 @@ class SetupLink(models.Model):
 
     def __str__(self) -> str:
         return f"Set-up link of {self.created_at:%Y-%m-%d %H:%M}"
+
+
+class InvitationQuerySet(models.QuerySet["Invitation"]):
+    def open(self) -> "InvitationQuerySet":
+        """Those that make an account now: not used, not withdrawn, not too old, of an inviter who still may."""
+        return self.filter(used_at=None, withdrawn_at=None, expires_at__gt=timezone.now(), invited_by__is_active=True)
+
+
+class Invitation(models.Model):
+    """A link that makes one account, with the groups its sender chose. Only its SHA-256 is stored."""
+
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    email = models.EmailField(
+        _("e-mail address"),
+        blank=True,
+        help_text=_(
+            "The link is mailed there and the account gets this address. Empty: you hand the link over yourself."
+        ),
+    )
+    groups = models.ManyToManyField(
+        Group,
+        blank=True,
+        related_name="invitations",
+        verbose_name=_("groups"),
+        help_text=_("The new account is in these from the start."),
+    )
+    invited_by = models.ForeignKey(
+        User, on_delete=models.CASCADE, related_name="invitations", editable=False, verbose_name=_("invited by")
+    )
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+    expires_at = models.DateTimeField(_("expires"))
+    used_at = models.DateTimeField(_("used"), null=True, editable=False)
+    used_by = models.ForeignKey(
+        User, on_delete=models.SET_NULL, null=True, editable=False, related_name="+", verbose_name=_("account")
+    )
+    withdrawn_at = models.DateTimeField(_("withdrawn"), null=True, editable=False)
+
+    objects: ClassVar[InvitationQuerySet] = InvitationQuerySet.as_manager()  # type: ignore[assignment]
+
+    class Meta:
+        verbose_name = _("invitation")
+        verbose_name_plural = _("invitations")
+        ordering = ["-created_at"]
+
+    def __str__(self) -> str:
+        return self.email or _("Invitation of %(date)s") % {"date": f"{self.created_at:%Y-%m-%d %H:%M}"}

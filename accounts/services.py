@@ -18,7 +18,7 @@ KEY_PREFIX = "aa_"
 LAST_USED_PRECISION = timedelta(minutes=1)
 
 
-def _digest(secret: str) -> str:
+def digest_of(secret: str) -> str:
     """Secrets of 32 random bytes need no salt and no slow hash."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
@@ -35,20 +35,22 @@ def setup_link() -> str | None:
     if _administrator_exists():
         return None
     token = secrets.token_urlsafe(32)
-    SetupLink.objects.update_or_create(used_at=None, defaults={"digest": _digest(token), "created_at": timezone.now()})
+    SetupLink.objects.update_or_create(
+        used_at=None, defaults={"digest": digest_of(token), "created_at": timezone.now()}
+    )
     return reverse("setup", args=[token])
 
 
 def is_setup_link_open(token: str) -> bool:
     """Whether `redeem_setup_link` would accept the token now."""
-    return SetupLink.objects.filter(digest=_digest(token), used_at=None).exists() and not _administrator_exists()
+    return SetupLink.objects.filter(digest=digest_of(token), used_at=None).exists() and not _administrator_exists()
 
 
 @transaction.atomic
 def redeem_setup_link(token: str, username: str, password: str, email: str = "") -> User:
     """Makes the first administrator, once; raises `SetupLinkInvalid`. A failure leaves the link as it was."""
     # Of two requests the second waits here for the first one's commit, and then finds the link used.
-    used = SetupLink.objects.filter(digest=_digest(token), used_at=None).update(used_at=timezone.now())
+    used = SetupLink.objects.filter(digest=digest_of(token), used_at=None).update(used_at=timezone.now())
     if not used or _administrator_exists():
         raise SetupLinkInvalid("This set-up link has been used, or a newer one has replaced it.")
     return User.objects.create_superuser(username, email, password)
@@ -84,7 +86,7 @@ def active_user(username: str) -> User:
 def create_api_key(user: User, name: str, expires_at: datetime | None = None) -> tuple[ApiKey, str]:
     """A new key and its text, which exists nowhere else and cannot be shown again."""
     text = KEY_PREFIX + secrets.token_urlsafe(32)
-    key = ApiKey.objects.create(user=user, name=name, prefix=text[:9], digest=_digest(text), expires_at=expires_at)
+    key = ApiKey.objects.create(user=user, name=name, prefix=text[:9], digest=digest_of(text), expires_at=expires_at)
     return key, text
 
 
@@ -97,7 +99,7 @@ def usable_key(bearer: str) -> ApiKey | None:
     """The bearer's key with its user, now: None when it is unknown, revoked, expired or its user disabled."""
     if not bearer.startswith(KEY_PREFIX):
         return None
-    key = ApiKey.objects.usable().select_related("user").filter(digest=_digest(bearer)).first()
+    key = ApiKey.objects.usable().select_related("user").filter(digest=digest_of(bearer)).first()
     if key is None:
         return None
     now = timezone.now()

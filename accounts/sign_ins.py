@@ -38,3 +38,21 @@ def ended(sign_ins: Iterable[SignIn]) -> set[SignIn]:
 
 def _existing(rows: QuerySet[Any], field: str, wanted: set[Any]) -> set[Any]:
     return set(rows.filter(**{f"{field}__in": wanted}).values_list(field, flat=True)) if wanted else set()
+
+
+_BROWSERS = {"Edg": "Edge", "OPR": "Opera", "Firefox": "Firefox", "Chrome": "Chrome", "Safari": "Safari"}
+_SYSTEMS = {
+    "Android": "Android",
+    "iPhone": "iPhone",
+    "iPad": "iPad",
+    "Windows": "Windows",
+    "Mac OS": "macOS",
+    "Linux": "Linux",
+}
+
+
+def browser_of(user_agent: str) -> str:
+    """What a browser calls itself, as people would say it; empty when it is none that we know."""
+    browser = next((name for mark, name in _BROWSERS.items() if f"{mark}/" in user_agent), "")
+    system = next((name for mark, name in _SYSTEMS.items() if mark in user_agent), "")
+    return " · ".join(filter(None, (browser, system)))

@@ -89,6 +89,7 @@ UNFOLD = {
                 "items": [
                     _page(_("Users"), "person", "accounts_user", "accounts.view_user"),
                     _page(_("Groups"), "group", "auth_group", "auth.view_group"),
+                    _page(_("Invitations"), "mail", "accounts_invitation", "accounts.view_invitation"),
                     _page(_("API keys"), "key", "accounts_apikey", "accounts.view_apikey"),
                 ],
             },

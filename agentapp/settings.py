@@ -36,6 +36,15 @@ class Environment(BaseSettings):
     time_zone: str = "UTC"
     email_url: str = Field(default="", description="smtp://user:password@host:587/?tls=1; empty prints mail to the log")
     default_from_email: str = "agentapp@localhost"
+    invitation_days: float = Field(default=7.0, gt=0)
+    oidc_issuer: str = Field(default="", description="https://id.example.org: people may sign in with its accounts")
+    oidc_client_id: str = ""
+    oidc_client_secret: str = ""
+    oidc_name: str = Field(default="single sign-on", description="As it stands on the button")
+    oidc_scope: str = "openid profile email"
+    oidc_signup: bool = Field(default=False, description="Whoever the issuer knows gets an account")
+    oidc_groups_claim: str = "groups"
+    oidc_group_map: str = Field(default="", description="their-group=Our group, …: membership follows at each sign-in")
     openai_base_url: str = ""
     openai_api_key: str = ""
     openai_model: str = ""
@@ -108,6 +117,14 @@ def celery_url(url: str) -> str:
     return url
 
 
+def oidc_group_map(text: str) -> dict[str, str]:
+    """`their-group=Our group, …`."""
+    pairs = [pair.partition("=") for pair in text.split(",") if pair.strip()]
+    if wrong := [theirs for theirs, equals, ours in pairs if not (equals and theirs.strip() and ours.strip())]:
+        raise ImproperlyConfigured(f"OIDC_GROUP_MAP must read their-group=Our group, …; not: {', '.join(wrong)}")
+    return {theirs.strip(): ours.strip() for theirs, _, ours in pairs}
+
+
 SECRET_KEY = env.secret_key
 ENCRYPTION_KEYS = [key.strip() for key in env.encryption_keys.split(",") if key.strip()]
 DEBUG = env.debug
@@ -118,9 +135,9 @@ if PUBLIC_URL:
     ALLOWED_HOSTS.append(urlsplit(PUBLIC_URL).hostname or "")
 
 INSTALLED_APPS = [
-    "unfold",
+    "unfold.apps.BasicAppConfig",
     "unfold.contrib.filters",
-    "django.contrib.admin",
+    "agentapp.apps.AdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.messages",
@@ -129,9 +146,13 @@ INSTALLED_APPS = [
     "django.contrib.postgres",
     "allauth",
     "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.usersessions",
     "channels",
     "csp",
-    "agentapp",
+    "agentapp.apps.AgentAppConfig",
     "accounts",
     "tools_admin",
     "conversations",
@@ -148,6 +169,7 @@ MIDDLEWARE = [
     "agentapp.middleware.UnavailableMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "accounts.middleware.PreferencesMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
@@ -180,7 +202,7 @@ CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", 
 SESSION_ENGINE = "django.contrib.sessions.backends.db"
 
 AUTH_USER_MODEL = "accounts.User"
-AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend", "accounts.roles.RolesBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
@@ -194,8 +216,42 @@ LOGOUT_REDIRECT_URL = "account_login"
 ACCOUNT_ADAPTER = "accounts.adapter.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username", "email"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*"]
-ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_EMAIL_VERIFICATION = "none"  # addresses are the administrators' to change
 ACCOUNT_SESSION_REMEMBER = True
+INVITATION_DAYS = env.invitation_days
+
+MFA_ADAPTER = "accounts.adapter.SecondFactorAdapter"
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+MFA_RECOVERY_CODES_SHOW_ONCE = True
+MFA_TOTP_ISSUER = "agentapp"
+MFA_TOTP_TOLERANCE = 1  # clocks of phones are up to half a minute off
+
+# Sign-in by OpenID Connect: one issuer, which the environment names (accounts.oidc).
+OIDC_ISSUER = env.oidc_issuer.rstrip("/")
+OIDC_SIGNUP = env.oidc_signup
+OIDC_GROUPS_CLAIM = env.oidc_groups_claim
+OIDC_GROUP_MAP = oidc_group_map(env.oidc_group_map)
+SOCIALACCOUNT_ADAPTER = "accounts.oidc.OidcAdapter"
+SOCIALACCOUNT_EMAIL_AUTHENTICATION = False  # an address is no proof of being somebody
+SOCIALACCOUNT_STORE_TOKENS = False
+SOCIALACCOUNT_ONLY = False
+SOCIALACCOUNT_PROVIDERS: dict[str, Any] = {
+    "openid_connect": {
+        "provider_class": "accounts.oidc.OidcProvider",
+        "OAUTH_PKCE_ENABLED": True,
+        "APPS": [
+            {
+                "provider_id": "sso",
+                "name": env.oidc_name,
+                "client_id": env.oidc_client_id,
+                "secret": env.oidc_client_secret,
+                "settings": {"server_url": OIDC_ISSUER, "scope": env.oidc_scope.split()},
+            }
+        ]
+        if OIDC_ISSUER
+        else [],
+    }
+}
 
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"

@@ -21,7 +21,7 @@ ICONS = (
     "chevron-down", "chevron-right", "circle-alert", "circle-check", "circle-help", "circle-stop", "circle-x", "clock",
     "copy", "ellipsis", "hand", "info", "key-round", "list-tree", "loader-circle", "log-out", "menu", "message-square",
     "monitor", "moon", "pencil", "pin", "pin-off", "rotate-ccw", "search", "settings", "shrink", "square", "square-pen",
-    "sun", "trash", "triangle-alert", "undo-2", "wifi-off", "x",
+    "sun", "trash", "triangle-alert", "undo-2", "user", "wifi-off", "x",
 )
 # fmt: on
 

@@ -1,0 +1,20 @@
+"""People in the admin: users, groups, invitations and API keys.
+
+Rights cannot be lifted through it: nobody hands out what they do not have, or touches whoever has more.
+"""
+
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
+from allauth.usersessions.models import UserSession
+from django.contrib import admin
+from django.contrib.auth.models import Group
+
+# The library's tables have their pages in "My account", or none.
+for _model in (EmailAddress, Authenticator, SocialAccount, SocialApp, SocialToken, UserSession, Group):
+    if admin.site.is_registered(_model):
+        admin.site.unregister(_model)
+
+from accounts.admin import groups, invitations, keys, users  # noqa: E402
+
+__all__ = ["groups", "invitations", "keys", "users"]

@@ -1,0 +1,29 @@
+"""The language and time zone that a signed-in person chose."""
+
+import zoneinfo
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone, translation
+from django.utils.deprecation import MiddlewareMixin
+
+from accounts.models import User
+
+
+class PreferencesMiddleware(MiddlewareMixin):
+    """After authentication; what is not chosen stays as `LocaleMiddleware` and the settings have it."""
+
+    get_response: Callable[[HttpRequest], HttpResponse]
+
+    def process_request(self, request: HttpRequest) -> None:
+        timezone.deactivate()
+        if "_auth_user_id" not in request.session:
+            return  # nobody is signed in: no query to find that out
+        user = request.user
+        if not isinstance(user, User):
+            return
+        if user.language:
+            translation.activate(user.language)
+            request.LANGUAGE_CODE = user.language
+        if user.time_zone:
+            timezone.activate(zoneinfo.ZoneInfo(user.time_zone))

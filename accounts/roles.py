@@ -1,0 +1,95 @@
+"""Who may do what besides chatting: five permissions, handed out by groups.
+
+A role is an ordinary group. The installation starts with one for each permission and one with all of them;
+administrators rename, change and add to them as they like.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.backends import BaseBackend
+from django.contrib.auth.models import Group, Permission
+from django.db.models import Q, QuerySet
+from django.utils import translation
+from django.utils.translation import gettext_noop as noop
+
+from accounts.models import User
+
+MANAGE_PEOPLE = "accounts.manage_people"
+CONFIGURE = "accounts.configure"
+APPROVE = "accounts.approve"
+VIEW_ALL_RUNS = "conversations.view_all_runs"
+VIEW_INSPECTIONS = "conversations.view_inspection"
+
+# Each opens pages of the admin; without any of them there is nothing to see there.
+PERMISSIONS = (MANAGE_PEOPLE, CONFIGURE, APPROVE, VIEW_ALL_RUNS, VIEW_INSPECTIONS)
+OPENING_ADMIN = (MANAGE_PEOPLE, CONFIGURE, VIEW_ALL_RUNS, VIEW_INSPECTIONS)
+
+# Name of the group → what its members may do.
+DEFAULT_ROLES = {
+    noop("Administrators"): PERMISSIONS,
+    noop("Configuration"): (CONFIGURE,),
+    noop("People managers"): (MANAGE_PEOPLE,),
+    noop("Approvers"): (APPROVE,),
+    noop("Auditors"): (VIEW_ALL_RUNS, VIEW_INSPECTIONS),
+    noop("Members"): (),
+}
+
+
+class RolesBackend(BaseBackend):
+    """Django keeps four permissions for each table; ours imply those of whole apps: new tables need no new grant."""
+
+    def has_perm(self, user_obj: Any, perm: str, obj: Any = None) -> bool:
+        app, _, codename = perm.partition(".")
+        return obj is None and perm not in PERMISSIONS and self._implied(user_obj, app, codename)
+
+    def has_module_perms(self, user_obj: Any, app_label: str) -> bool:
+        return self._implied(user_obj, app_label, "group")
+
+    def _implied(self, user: Any, app: str, codename: str) -> bool:
+        if app == "tools_admin":
+            return bool(user.is_active and user.has_perm(CONFIGURE))
+        if app == "accounts" or (app == "auth" and codename.endswith("group")):
+            return bool(user.is_active and user.has_perm(MANAGE_PEOPLE))
+        return False
+
+
+def may_enter_admin(user: Any) -> bool:
+    """Whoever finds something there. `is_staff` alone opens an empty page that says so."""
+    return bool(user.is_active and (user.is_staff or any(user.has_perm(name) for name in OPENING_ADMIN)))
+
+
+def is_above(user: Any, other: User) -> bool:
+    """Whether `other` may do nothing that `user` may not: only then their password or address is the user's to change.
+
+    Somebody else's password in one's hands is their rights in one's hands.
+    """
+    if user.is_superuser:
+        return True
+    return not other.is_superuser and other.get_all_permissions() <= user.get_all_permissions()
+
+
+def groups_within(user: Any) -> QuerySet[Group]:
+    """The groups that a person may hand out: those that give nothing which that person does not have."""
+    if user.is_superuser:
+        return Group.objects.all()
+    own = Permission.objects.filter(Q(group__user=user) | Q(user=user))
+    return Group.objects.exclude(permissions__in=Permission.objects.exclude(pk__in=own.values("pk")))
+
+
+def permissions_of(names: Iterable[str]) -> list[Permission]:
+    pairs = [name.split(".") for name in names]
+    condition = Q(pk=None)
+    for app, codename in pairs:
+        condition |= Q(content_type__app_label=app, codename=codename)
+    return list(Permission.objects.filter(condition).select_related("content_type"))
+
+
+def seed_roles() -> None:
+    """Makes the default groups, in the site's language, where there is no group at all."""
+    if Group.objects.exists():
+        return
+    with translation.override(settings.LANGUAGE_CODE):
+        for name, permissions in DEFAULT_ROLES.items():
+            Group.objects.create(name=translation.gettext(name)).permissions.set(permissions_of(permissions))
