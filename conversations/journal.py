@@ -37,7 +37,9 @@ class Open:
     def waits(self) -> bool:
         """Whether its start must be on record before anything happens: it costs or changes something.
 
-        So a stop that came before it is seen, and an effect that must not be repeated is known to have begun.
+        So a stop that came before it is seen, and an effect that must not be repeated is known to have begun. Its end
+        is waited for too. The record of any other call need not be: whatever comes of the call waits for a later
+        record, and these are written in order.
         """
         return self.kind is CallKind.LLM or self.effect_class in (EffectClass.IDEMPOTENT, EffectClass.ONCE)
 
@@ -57,6 +59,8 @@ class DatabaseJournal:
         self._log = log
         self._records = records
         self._failures = 0
+        self._unwaited: list[asyncio.Future[dict[str, int]]] = []
+        self._last: asyncio.Future[dict[str, int]] | None = None
 
     @classmethod
     def load(cls, run: Run, writer: Writer, log: RunLog) -> "DatabaseJournal":
@@ -99,19 +103,22 @@ class DatabaseJournal:
             raise
         crash_points.done(kind)
         events = [self._stamped(event) for event in finished(result)] if finished else []
-        await asyncio.shield(  # a stop in this moment must not tear the record from the events that follow it
-            self._submit(
-                [KeyedEvent.of(f"{key}#{len(call.started) + n}", event) for n, event in enumerate(events)],
-                [self._row(key, call, Call.State.SUCCEEDED, result=result)],
-            )
+        record = self._submit(
+            [KeyedEvent.of(f"{key}#{len(call.started) + n}", event) for n, event in enumerate(events)],
+            [self._row(key, call, Call.State.SUCCEEDED, result=result)],
+            at_once=call.waits,
         )
+        if call.waits:
+            await self._written(record)
+        else:
+            self._unwaited.append(record)
         del self.open[key]
         crash_points.recorded(kind, len(self.open))
         return result  # type: ignore[no-any-return]
 
     def note(self, key: str, event: Event) -> None:
         """Stores a durable event that belongs to no record, in order, without waiting."""
-        self._submit([KeyedEvent.of(key, event)])
+        self._submit([KeyedEvent.of(key, event)], at_once=event.channel == "answer")
 
     def begin_answer(self) -> int:
         """A new attempt at the answer: the text streamed before it, if any, no longer counts."""
@@ -129,10 +136,11 @@ class DatabaseJournal:
             [KeyedEvent.of(f"{key}#{n}", event) for n, event in enumerate(call.started)],
             [self._row(key, call, Call.State.STARTED)] if call.effect_class is EffectClass.ONCE else [],
             starts=call.waits,
+            at_once=call.waits,
         )
         if call.waits:
             try:
-                await asyncio.shield(intent)
+                await self._written(intent)
             except LeaseLost:
                 del self.open[key]  # it never began
                 raise
@@ -143,7 +151,17 @@ class DatabaseJournal:
         self._failures += 1
         attempt = f"{key}/failed/{self.epoch}.{self._failures}"
         text = f"{type(error).__name__}: {error}"
-        await asyncio.shield(self._submit([], [self._row(attempt, call, Call.State.FAILED, error=text)]))
+        await self._written(self._submit([], [self._row(attempt, call, Call.State.FAILED, error=text)]))
+
+    async def settled(self) -> None:
+        """Returns when everything that was submitted is written, or refused."""
+        if self._last is not None:
+            await asyncio.wait([self._last])
+
+    async def _written(self, record: "asyncio.Future[dict[str, int]]") -> None:
+        """Waits for the record and those before it; a stop in this moment does not take it back."""
+        unwaited, self._unwaited = self._unwaited, []
+        await asyncio.shield(asyncio.gather(*unwaited, record))
 
     def _stamped(self, event: Event) -> Event:
         """The engine counts attempts from 1 in each process; the run counts them all."""
@@ -152,14 +170,19 @@ class DatabaseJournal:
         return event
 
     def _submit(
-        self, events: list[KeyedEvent], calls: Iterable[dict[str, Any]] = (), *, starts: bool = False
+        self,
+        events: list[KeyedEvent],
+        calls: Iterable[dict[str, Any]] = (),
+        *,
+        starts: bool = False,
+        at_once: bool = True,
     ) -> "asyncio.Future[dict[str, int]]":
         record = Record(self.run, self.epoch, events, list(calls), starts)
         if not (record.events or record.calls or starts):
             done: asyncio.Future[dict[str, int]] = asyncio.get_running_loop().create_future()
             done.set_result({})
             return done
-        future = self._writer.submit(record)
+        self._last = future = self._writer.submit(record, at_once=at_once)
         if events:
             self._log.events(future, record)
         else:

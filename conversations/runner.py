@@ -258,6 +258,8 @@ class RunExecution:
 
     async def _transition(self, change: Callable[[Run], None]) -> None:
         """Applies a change to the locked row if it is still ours, after everything on its way has been written."""
+        if self._journal:
+            await self._journal.settled()
         await self._log.close()
 
         @transaction.atomic(durable=True)

@@ -1,9 +1,9 @@
 """The one writer of a worker process: journal records and durable events of all its runs, committed in groups.
 
-Each caller waits for the commit that holds its record. A record is one SQL statement: it counts up the run's `seq`,
-writes the call, appends the events, and marks interrupts that they report as read and approvals as used; all only if
-the run still belongs to the caller's epoch and, where a call starts, only if nobody has stopped the run. Applying the
-same record twice (after a connection broke between commit and answer) changes nothing.
+What its runs submit while a group is on its way is the next group, one SQL statement: it counts up each run's `seq`,
+writes calls, appends events, and marks interrupts that they report as read and approvals as used; all only if the run
+still belongs to the caller's epoch and, where a call starts, only if nobody has stopped the run. Applying the same
+record twice (after a connection broke between commit and answer) changes nothing.
 """
 
 import asyncio
@@ -24,48 +24,64 @@ log = logging.getLogger(__name__)
 
 MAX_GROUP = 200
 
-RECORD = """
-WITH given AS (
-    SELECT e->>'key' AS key, e->>'channel' AS channel, e->'data' AS data, position
-    FROM jsonb_array_elements(%(events)s::jsonb) WITH ORDINALITY AS given(e, position)
+GATHER_SECONDS = 0.01  # what nobody waits for may wait as long for company
+
+# Why the start of a call is refused though the run is its worker's.
+REFUSED = "run.cancel_requested_at IS NOT NULL"
+
+# Plain SQL, because this happens several times in each iteration of each run: the ORM would cost more than the work.
+# One row of `record` is what one epoch of one run has to write; `starts` marks what belongs to the start of a call.
+RECORD = f"""
+WITH record AS (
+    SELECT * FROM jsonb_to_recordset(%(records)s::jsonb) AS r(
+        n int, run uuid, epoch int, progress bool, at timestamptz)
+), given AS (
+    SELECT * FROM ROWS FROM (jsonb_to_recordset(%(events)s::jsonb) AS (
+        n int, starts bool, key text, channel text, data jsonb)) WITH ORDINALITY AS e(
+        n, starts, key, channel, data, position)
 ), fresh AS (
-    SELECT key, channel, data, row_number() OVER (ORDER BY position) - 1 AS place FROM given
-    WHERE NOT EXISTS (
-        SELECT 1 FROM conversations_runevent known WHERE known.run_id = %(run)s AND known.key = given.key
+    SELECT given.* FROM given JOIN record USING (n) WHERE NOT EXISTS (
+        SELECT 1 FROM conversations_runevent known WHERE known.run_id = record.run AND known.key = given.key
     )
+), called AS (
+    SELECT * FROM jsonb_to_recordset(%(calls)s::jsonb) AS c(
+        n int, starts bool, key text, kind text, request jsonb, digest text, effect_class text, state text,
+        result jsonb, error text, usage jsonb, cost bigint, started_at timestamptz, ended_at timestamptz)
 ), fence AS (
-    UPDATE conversations_run SET next_seq = next_seq + (SELECT count(*) FROM fresh),
-        crashes = CASE WHEN %(calls)s::jsonb @> '[{"state": "succeeded"}]' THEN 0 ELSE crashes END
-    WHERE id = %(run)s AND epoch = %(epoch)s AND status = 'running'
-        AND NOT (%(starts)s AND cancel_requested_at IS NOT NULL)
-    RETURNING next_seq - (SELECT count(*) FROM fresh) AS first_seq
+    UPDATE conversations_run run SET
+        next_seq = next_seq + (SELECT count(*) FROM fresh WHERE fresh.n = record.n AND NOT (starts AND {REFUSED})),
+        crashes = CASE WHEN record.progress THEN 0 ELSE crashes END
+    FROM record
+    WHERE run.id = record.run AND run.epoch = record.epoch AND run.status = 'running'
+    RETURNING record.n, record.run, record.epoch, record.at, next_seq, {REFUSED} AS refused
+), allowed AS (
+    SELECT fence.n, run, at, key, channel, data,
+           next_seq - count(*) OVER (PARTITION BY fence.n) - 1
+           + row_number() OVER (PARTITION BY fence.n ORDER BY position) AS seq
+    FROM fence JOIN fresh ON fresh.n = fence.n AND NOT (starts AND refused)
 ), recorded AS (
     INSERT INTO conversations_call (run_id, key, kind, request, digest, effect_class, state, result, error,
                                     usage, cost, epoch, started_at, ended_at)
-    SELECT %(run)s, c.key, c.kind, c.request, c.digest, c.effect_class, c.state, c.result, c.error,
-           c.usage, c.cost, %(epoch)s, c.started_at, c.ended_at
-    FROM fence, jsonb_to_recordset(%(calls)s::jsonb) AS c(
-        key text, kind text, request jsonb, digest text, effect_class text, state text, result jsonb, error text,
-        usage jsonb, cost bigint, started_at timestamptz, ended_at timestamptz)
+    SELECT run, c.key, c.kind, c.request, c.digest, c.effect_class, c.state, c.result, c.error,
+           c.usage, c.cost, epoch, c.started_at, c.ended_at
+    FROM fence JOIN called c ON c.n = fence.n AND NOT (starts AND refused)
     ON CONFLICT (run_id, key) DO UPDATE SET
         state = EXCLUDED.state, request = EXCLUDED.request, result = EXCLUDED.result, error = EXCLUDED.error,
         usage = EXCLUDED.usage, cost = EXCLUDED.cost, epoch = EXCLUDED.epoch, ended_at = EXCLUDED.ended_at
-    RETURNING 1
 ), appended AS (
     INSERT INTO conversations_runevent (run_id, seq, channel, data, key, at)
-    SELECT %(run)s, fence.first_seq + fresh.place, fresh.channel, fresh.data, fresh.key, %(at)s FROM fence, fresh
-    RETURNING seq, key
+    SELECT run, seq, channel, data, key, at FROM allowed
 ), admitted AS (
-    UPDATE conversations_interrupt interrupt SET state = 'admitted' FROM fence, fresh
-    WHERE fresh.channel = 'inject' AND interrupt.run_id = %(run)s AND interrupt.state IN ('queued', 'read')
-        AND interrupt.message_id = (fresh.data->>'message_id')::uuid
+    UPDATE conversations_interrupt interrupt SET state = 'admitted' FROM allowed
+    WHERE allowed.channel = 'inject' AND interrupt.run_id = allowed.run AND interrupt.state IN ('queued', 'read')
+        AND interrupt.message_id = (allowed.data->>'message_id')::uuid
 ), consumed AS (
     UPDATE conversations_approval approval SET state = 'consumed'
-    FROM fence, jsonb_to_recordset(%(calls)s::jsonb) AS c(key text)
-    WHERE approval.run_id = %(run)s AND approval.key = c.key AND approval.state = 'approved'
+    FROM fence JOIN called c ON c.n = fence.n AND NOT (starts AND refused)
+    WHERE approval.run_id = fence.run AND approval.key = c.key AND approval.state = 'approved'
 )
-SELECT (SELECT first_seq FROM fence), (SELECT json_agg(json_build_array(seq, key)) FROM appended)
-"""
+SELECT n, refused, (SELECT json_object_agg(key, seq) FROM allowed WHERE allowed.n = fence.n) FROM fence
+"""  # noqa: S608 - REFUSED is a literal
 
 
 @dataclass(slots=True)
@@ -79,35 +95,47 @@ class Record:
     starts: bool = False
     at: datetime = field(default_factory=lambda: datetime.now().astimezone())
 
-    def parameters(self) -> dict[str, Any]:
-        events = [{"key": e.key, "channel": e.channel, "data": e.data} for e in self.events]
-        return {
-            "run": self.run,
-            "epoch": self.epoch,
-            "at": self.at,
-            "starts": self.starts,
-            "events": to_json(events).decode(),
-            "calls": to_json(self.calls).decode(),
-        }
+
+@dataclass(slots=True)
+class _Waiting:
+    """A record on its way, encoded as far as it can be before its group is known."""
+
+    record: Record
+    events: list[bytes]
+    calls: list[bytes]
+    future: "asyncio.Future[dict[str, int]]"
+
+    @classmethod
+    def of(cls, record: Record) -> "_Waiting":
+        events = [
+            to_json({"starts": record.starts, "key": e.key, "channel": e.channel, "data": e.data})
+            for e in record.events
+        ]
+        calls = [to_json({"starts": record.starts, **call}) for call in record.calls]
+        return cls(record, events, calls, asyncio.get_running_loop().create_future())
 
 
 class Writer:
     """`submit()` from the worker's loop; the future gives the `seq` of each event that was new, by its key."""
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[dict[str, Any], asyncio.Future[dict[str, int]]]] = []
+        self._waiting: list[_Waiting] = []
         self._wake = asyncio.Event()
-        self._line = LoopConnection()
+        self._line = LoopConnection(by_key_only=True)
 
-    def submit(self, record: Record) -> "asyncio.Future[dict[str, int]]":
+    def submit(self, record: Record, *, at_once: bool = True) -> "asyncio.Future[dict[str, int]]":
         """Raises `LeaseLost` (in the future) when the run belongs to another epoch by now, or the call was stopped.
 
-        A record that cannot be written as JSON is its caller's fault and raises at once.
+        Records of a run are written in order. What nobody waits for need not be written `at_once`. A record that
+        cannot be written as JSON is its caller's fault and raises at once.
         """
-        future: asyncio.Future[dict[str, int]] = asyncio.get_running_loop().create_future()
-        self._waiting.append((record.parameters(), future))
-        self._wake.set()
-        return future
+        waiting = _Waiting.of(record)
+        self._waiting.append(waiting)
+        if at_once:
+            self._wake.set()
+        else:
+            asyncio.get_running_loop().call_later(GATHER_SECONDS, self._wake.set)
+        return waiting.future
 
     async def run(self) -> None:
         """Writes for ever; while the database is away the records wait."""
@@ -121,31 +149,51 @@ class Writer:
         finally:
             await self._line.drop()
 
-    async def _write_until_done(self, group: list[tuple[dict[str, Any], "asyncio.Future[dict[str, int]]"]]) -> None:
+    async def _write_until_done(self, group: list[_Waiting]) -> None:
         while True:
             try:
-                rows = await self._write([parameters for parameters, _ in group])
+                await self._write(group)
             except psycopg.OperationalError as error:
                 log.warning("The database does not answer (%s); %d records wait.", str(error).strip()[:200], len(group))
                 await self._line.drop()
                 await asyncio.sleep(RETRY_SECONDS)
             except psycopg.Error as error:
                 if len(group) == 1:
-                    _settle(group[0][1], error)
+                    _settle(group[0].future, error)
                     return
                 for single in group:  # one bad record must not take its neighbours with it
                     await self._write_until_done([single])
                 return
             else:
-                for (_, future), (first_seq, appended) in zip(group, rows, strict=True):
-                    _settle(future, LeaseLost() if first_seq is None else {key: seq for seq, key in appended or ()})
                 return
 
-    async def _write(self, records: list[dict[str, Any]]) -> list[tuple[int | None, list[tuple[int, str]] | None]]:
+    async def _write(self, group: list[_Waiting]) -> None:
+        by_run: dict[tuple[UUID, int], list[_Waiting]] = {}
+        for waiting in group:
+            by_run.setdefault((waiting.record.run, waiting.record.epoch), []).append(waiting)
+        together = [by_run[key] for key in sorted(by_run)]  # rows are locked in one order, here as by the heartbeat
+        records, events, calls = [], [], []
+        for n, ones in enumerate(together):
+            newest = ones[-1].record
+            progress = any(call["state"] == "succeeded" for one in ones for call in one.record.calls)
+            head = {"n": n, "run": newest.run, "epoch": newest.epoch, "at": newest.at, "progress": progress}
+            records.append(to_json(head))
+            place = b'{"n":%d,' % n
+            events += [place + event[1:] for one in ones for event in one.events]
+            calls += [place + call[1:] for one in ones for call in one.calls]
         connection = await self._line.get()
-        async with connection.transaction(), connection.pipeline():
-            cursors = [await connection.execute(RECORD, parameters, prepare=True) for parameters in records]
-        return [row for cursor in cursors if (row := await cursor.fetchone())]
+        parameters = {"records": _array(records), "events": _array(events), "calls": _array(calls)}
+        cursor = await connection.execute(RECORD, parameters, prepare=True)
+        written = {n: (refused, seqs or {}) for n, refused, seqs in await cursor.fetchall()}
+        for n, ones in enumerate(together):
+            refused, seqs = written.get(n, (True, {}))
+            for one in ones:
+                lost = n not in written or (refused and one.record.starts)
+                _settle(one.future, LeaseLost() if lost else seqs)
+
+
+def _array(items: list[bytes]) -> str:
+    return (b"[" + b",".join(items) + b"]").decode()
 
 
 def _settle(future: "asyncio.Future[dict[str, int]]", outcome: dict[str, int] | BaseException) -> None:
