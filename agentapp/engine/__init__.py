@@ -16,6 +16,7 @@ Nothing here imports a web framework, and importing it loads no provider's clien
 """
 
 from .attempts import RetryPolicy
+from .chain import ModelChain
 from .context import Compaction, ContextGuard, micro_compact
 from .errors import (
     BadModelRequest,
@@ -82,6 +83,7 @@ __all__ = [
     "Limits",
     "MemoryJournal",
     "Message",
+    "ModelChain",
     "ModelError",
     "ModelRefused",
     "ModelRegistry",

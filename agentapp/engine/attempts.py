@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from .errors import IncompleteStream, ModelUnavailable
+from .errors import IncompleteStream, ModelUnavailable, OutOfTime
 
 T = TypeVar("T")
 
@@ -32,16 +32,18 @@ class RetryPolicy:
 async def with_retries(policy: RetryPolicy, call: Callable[[], Awaitable[T]], patience: float | None = None) -> T:
     """Repeats transient errors and broken streams only; anything else is the caller's at once.
 
-    With `patience` all waits together take no more seconds than that.
+    With `patience` no attempt begins later than that many seconds from now: then `OutOfTime` is raised.
     """
+    loop = asyncio.get_running_loop()
+    until = None if patience is None else loop.time() + patience
     for attempt in range(policy.retries + 1):
         try:
             return await call()
         except (ModelUnavailable, IncompleteStream) as error:
             wait = policy.wait(attempt, error)
-            if patience is not None:
-                patience -= wait
-            if attempt == policy.retries or (patience is not None and patience < 0):
+            if attempt == policy.retries:
                 raise
+            if until is not None and loop.time() + wait >= until:
+                raise OutOfTime(f"no time is left to try again after: {error}") from error
             await asyncio.sleep(wait)
     raise AssertionError("unreachable")

@@ -3,6 +3,7 @@
 EngineError
 ├── ModelError                what a model call may raise
 │   ├── ModelUnavailable      transient: timeout, connection, 408, 409, 429, 5xx
+│   │   └── OutOfTime         the time allowed for trying again is over
 │   ├── ModelRefused          401, 402, 403, 404, exhausted quota
 │   ├── ContextOverflow       the request is too long for the model
 │   ├── BadModelRequest       any other 4xx
@@ -51,6 +52,10 @@ class ModelUnavailable(ModelError):
     ) -> None:
         super().__init__(message, status=status, code=code)
         self.retry_after = retry_after
+
+
+class OutOfTime(ModelUnavailable):
+    """The run's limit on seconds leaves no time for another attempt."""
 
 
 class ModelRefused(ModelError):

@@ -11,7 +11,7 @@ from . import events, prompts
 from .context import Compaction
 from .conversation import Conversation
 from .dialects import Judged, Turn
-from .errors import ContextOverflow, LimitReached, ModelError
+from .errors import ContextOverflow, LimitReached, ModelError, OutOfTime
 from .history import first_messages
 from .interrupts import InterruptQueue, interrupt_message
 from .journal import CallKind
@@ -100,6 +100,8 @@ class Loop:
                     limit = reached.limit
                     judged = await self._ask(iteration, limit, is_last=is_last)
         except ModelError as error:
+            if isinstance(error, OutOfTime):
+                limit = limit or "seconds"
             if limit is None and not isinstance(error, ContextOverflow):
                 raise
             return await self._ended_by(error, iteration, limit)
@@ -222,8 +224,8 @@ class Loop:
     def _judge(self, iteration: int, record: dict[str, Any], is_last: bool) -> Judged:
         completion = Completion.from_dict(record)
         turn = self.tools.dialect.read(completion, iteration)
-        if record["model"] != self.model.name:
-            turn = replace(turn, message=turn.message.without_metadata())
+        message = replace(turn.message, author=record["model"])
+        turn = replace(turn, message=message if message.author == self.model.name else message.without_metadata())
         is_last = is_last or record["limit"] is not None
         final = turn.kind == "final" or (turn.kind == "unparseable" and (is_last or self.failed_replies > 0))
         free = final and (is_last or not record["waiting"])

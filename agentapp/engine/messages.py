@@ -50,7 +50,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message. `pinned` protects it from compaction and never reaches a provider."""
+    """One message. `pinned` protects it from compaction, `author` is the model that wrote it: no provider sees them."""
 
     role: Role
     content: Content = ""
@@ -60,6 +60,7 @@ class Message:
     name: str | None = None
     pinned: bool = False
     reasoning: str = ""
+    author: str = field(default="", compare=False)
     # Encoded forms and estimates, computed once: a long history must not be walked again on every call.
     cache: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
@@ -92,7 +93,12 @@ class Message:
 
     def without_metadata(self) -> Message:
         """The message for another model than the one that wrote it: no reasoning, no opaque data on its calls."""
-        return replace(self, reasoning="", tool_calls=[replace(call, extra=None) for call in self.tool_calls])
+        if not self.reasoning and not any(call.extra for call in self.tool_calls):
+            return self
+        if (plain := self.cache.get("plain")) is None:
+            calls = [replace(call, extra=None) for call in self.tool_calls]
+            plain = self.cache["plain"] = replace(self, reasoning="", tool_calls=calls)
+        return plain
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON value that `from_dict` turns into an equal message."""

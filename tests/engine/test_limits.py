@@ -50,9 +50,19 @@ async def test_money_counts_only_for_models_with_a_price(counting):
 
 async def test_waiting_for_a_model_ends_with_the_time_of_the_run():  # E-12
     model = ScriptedChatModel([ModelUnavailable("busy", retry_after=30)] * 4)
-    with pytest.raises(ModelUnavailable):
-        await ReActAgent(model, limits=Limits(seconds=5), retry=RetryPolicy()).run("q")
-    assert len(model.requests) == 1
+    result = await ReActAgent(model, limits=Limits(seconds=5), retry=RetryPolicy()).run("q")
+    assert (result.stop_reason, len(model.requests)) == ("limit:seconds", 1)
+    assert "seconds" in result.answer
+
+
+async def test_the_end_for_want_of_time_is_replayed_without_another_attempt(counting):  # E-12
+    journal = MemoryJournal()
+    model = ScriptedChatModel([ToolCall("1", "echo", {}), *[ModelUnavailable("busy", retry_after=30)] * 4])
+    options = {"limits": Limits(seconds=5), "journal": journal}
+    result = await ReActAgent(model, [counting().tool], **options).run("q")
+    again = ScriptedChatModel([])
+    replayed = await ReActAgent(again, [counting().tool], **options).run("q")
+    assert (replayed.stop_reason, replayed.answer, again.requests) == ("limit:seconds", result.answer, [])
 
 
 async def test_after_the_last_iteration_the_answer_is_still_written(counting):  # E-9
