@@ -57,6 +57,7 @@ class Environment(BaseSettings):
     run_heartbeat_seconds: float = 3.0
     sweep_seconds: float = 5.0
     queued_age_seconds: float = 10.0
+    model_pause_seconds: float = Field(default=60.0, description="How long a model that failed too often is left alone")
     run_deadline_days: float = 30.0
     approval_days: float = 7.0
     shutdown_grace_seconds: float = 20.0
@@ -323,6 +324,7 @@ RUN_LEASE_SECONDS = env.run_lease_seconds
 RUN_HEARTBEAT_SECONDS = env.run_heartbeat_seconds
 SWEEP_SECONDS = env.sweep_seconds
 QUEUED_AGE_SECONDS = env.queued_age_seconds
+MODEL_PAUSE_SECONDS = env.model_pause_seconds
 RUN_DEADLINE_DAYS = env.run_deadline_days
 APPROVAL_DAYS = env.approval_days
 SHUTDOWN_GRACE_SECONDS = env.shutdown_grace_seconds

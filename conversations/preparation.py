@@ -8,7 +8,8 @@ from uuid import UUID
 from django.db import connection
 
 from accounts.models import User
-from agentapp.engine import ChatModel, Message, ModelUnavailable, Tool, budget_for
+from agentapp.engine import ChatModel, Message, Tool, budget_for
+from conversations.binding import bound_models
 from conversations.history import history
 from conversations.lifecycle import tell_run
 from conversations.models import Interrupt, Run
@@ -38,50 +39,25 @@ class Prepared:
     history: list[Message]
 
 
-def equip(agent: Agent | None, user: User, row: LanguageModel, clients: ModelClients) -> Equipment:
+def equip(agent: Agent | None, user: User, models: Sequence[LanguageModel], clients: ModelClients) -> Equipment:
     """The agent as rows describe it now, for one person; without an agent row a model that only talks."""
-    model = configuration.chat_model(row, clients)
+    model = configuration.chat_chain(models, clients)
     if agent is None:
         return Equipment(model, [])
     tools = configuration.engine_tools(configuration.tools_for(agent, user))
     # Examples are written in the JSON dialect of small models; others would take them for their own calls.
-    shown = agent.examples if row.small else []
+    shown = agent.examples if model.abilities.get("small") else []
     examples = [[Message(part["role"], part["content"]) for part in example] for example in shown]
     return Equipment(model, tools, agent.instructions, examples, agent.max_iterations)
 
 
 def prepare(run_id: UUID, clients: ModelClients) -> Prepared:
     """Reads agent, tools, model and history. Raises NoModel, and ModelUnavailable while the demo model is loading."""
-    run = Run.objects.select_related("message", "agent__model__provider", "user").get(id=run_id)
-    row = _bound_model(run)
-    status = configuration.model_status()
-    if row.provider.source == "demo" and status["state"] in ("downloading", "loading"):
-        raise ModelUnavailable(status["message"], code="loading")
-    equipment = equip(run.agent, run.user, row, clients)
+    run = Run.objects.select_related("message", "conversation", "agent", "user").get(id=run_id)
+    equipment = equip(run.agent, run.user, bound_models(run, clients), clients)
     tell_run(run)
     budget = budget_for(equipment.model) // 2
     return Prepared(run, equipment, run.message.content, history(run, budget))
-
-
-def _bound_model(run: Run) -> LanguageModel:
-    """The model the run was bound to when it began, or the choice made now, stored with its reason."""
-    if run.model:
-        usable = LanguageModel.objects.usable().select_related("provider")
-        bound = usable.filter(id=run.model["id"]).first()
-        if bound:
-            return bound
-    choice = configuration.choose(run.agent, run.user)
-    row = choice.model
-    run.model = {
-        "id": row.pk,
-        "name": row.name,
-        "label": str(row),
-        "provider": row.provider.name,
-        "route": choice.route,
-        "reason": choice.reason,
-    }
-    Run.objects.filter(id=run.id, epoch=run.epoch).update(model=run.model)
-    return row
 
 
 def total_usage(run: Run) -> dict[str, Any]:

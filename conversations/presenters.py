@@ -182,6 +182,7 @@ def page_state(turns: Iterable[Turn]) -> list[dict[str, Any]]:
             "iterations": turn.run.iterations,
             "tokens": tokens(turn.run.usage),
             "model": model_label(turn.run),
+            "why": str(turn.run.model.get("reason") or ""),
             "events": turn.events,
         }
         for turn in turns

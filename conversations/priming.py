@@ -46,4 +46,4 @@ def _demo_equipment(models: ModelClients) -> Equipment | None:
     row = configuration.choose(agent).model
     if agent is None or row.provider.source != Provider.Source.DEMO:
         return None
-    return equip(agent, User(is_active=True), row, models)
+    return equip(agent, User(is_active=True), [row], models)

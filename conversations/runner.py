@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from django.db import InterfaceError, OperationalError, transaction
@@ -12,9 +12,11 @@ from agentapp.engine import (
     AgentResult,
     Allow,
     CallKind,
+    ChatModel,
     Deny,
     Event,
     InterruptQueue,
+    ModelChain,
     ModelError,
     ModelUnavailable,
     ReActAgent,
@@ -24,6 +26,7 @@ from agentapp.engine import (
 )
 from conversations.appender import Appender, RunLog
 from conversations.approvals import approval_data, permit
+from conversations.binding import note_fallback
 from conversations.claims import MAX_CRASHES, Claim
 from conversations.crash_points import reach
 from conversations.errors import LeaseLost
@@ -155,12 +158,22 @@ class RunExecution:
             "model": prepared.run.model,
         }
         journal.note(f"run/running/{self.claimed.epoch}", Event("run", state))
+        self._follow_fallbacks(prepared, journal)
         agent = self._agent(prepared, journal, answer)
         self._queue(await _patiently(waiting_interrupts, self.claimed.run))
         result = await agent.run(prepared.query, history=prepared.history, interrupts=self._interrupts)
         text = await self._deliver(agent, prepared.query, result, journal, answer)
         reach("K12")
         await self._end(Run.Status.COMPLETED, result.stop_reason, answer=text, iterations=result.iterations)
+
+    def _follow_fallbacks(self, prepared: Prepared, journal: DatabaseJournal) -> None:
+        async def follow(now: ChatModel, failures: Sequence[ModelError]) -> None:
+            told = await _patiently(note_fallback, prepared.run, now, failures)
+            key = f"model/{self.claimed.epoch}.{len(prepared.run.model['fallbacks'])}"
+            journal.note(key, Event("model", {**told, "model": prepared.run.model}))
+
+        if isinstance(prepared.equipment.model, ModelChain):
+            prepared.equipment.model.on_fallback = follow
 
     def _agent(self, prepared: Prepared, journal: DatabaseJournal, answer: Answer) -> ReActAgent:
         async def gate(tool: Tool, arguments: dict[str, Any], key: str) -> Allow | Deny:

@@ -1,20 +1,26 @@
 """Clients of model providers: one a provider and process, because building one costs more than a run. They share
 one pool of connections."""
 
+from collections.abc import Sequence
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tools_admin.models import LanguageModel, Provider
+from tools_admin.presets import PRESETS
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-    from agentapp.engine import OpenAIChatModel
+    from agentapp.engine import ChatModel, OpenAIChatModel
     from tools_admin.gathering import GatheringTransport
+    from tools_admin.health import Health
+    from tools_admin.turnstile import Turnstile
 
 
 class ModelClients:
-    """Clients of one event loop, made on first use and made anew when their provider's row has changed.
+    """Clients of one event loop, made on first use and made anew when their provider's row has changed; and what the
+    workers tell each other about their calls.
 
     A replaced client works on for the runs that still hold it.
     """
@@ -29,8 +35,23 @@ class ModelClients:
             known = self._clients[provider.pk] = (provider.updated_at, self._client(provider))
         return known[1]
 
+    @cached_property
+    def health(self) -> "Health":
+        from tools_admin.health import Health
+
+        return Health()
+
+    @cached_property
+    def turnstile(self) -> "Turnstile":
+        from tools_admin.turnstile import Turnstile
+
+        return Turnstile()
+
     async def aclose(self) -> None:
         self._clients = {}
+        for name in ("health", "turnstile"):
+            if name in self.__dict__:
+                await self.__dict__.pop(name).aclose()
         if self._transport is not None:
             await self._transport.aclose()
 
@@ -52,18 +73,36 @@ class ModelClients:
         )
 
 
-_shared = ModelClients()
+def chat_model(model: LanguageModel, clients: ModelClients) -> "OpenAIChatModel":
+    """The engine's view of a model row, without its guards; `model.provider` must be loaded."""
+    from agentapp.engine import OpenAIChatModel, Prices
 
-
-def chat_model(model: LanguageModel, clients: ModelClients = _shared) -> "OpenAIChatModel":
-    """The engine's view of a model row; `model.provider` must be loaded. The process's clients serve one loop."""
-    from agentapp.engine import OpenAIChatModel
-
+    provider, preset = model.provider, PRESETS[model.provider.preset]
     return OpenAIChatModel(
-        clients.get(model.provider),
+        clients.get(provider),
         model.name,
         abilities=model.abilities,
         context_size=model.context_size,
         max_output_tokens=model.max_output_tokens,
-        extra=model.extra_body,
+        extra={**provider.extra_body, **model.extra_body},
+        headers=headers_of(provider),
+        max_tools=preset.max_tools,
+        prices=Prices(*model.prices),
     )
+
+
+def chat_chain(models: Sequence[LanguageModel], clients: ModelClients) -> "ChatModel":
+    """The same for one model or several that stand in for each other, with limits and circuit breakers."""
+    from tools_admin.guarded import GuardedModel, guarded
+
+    return guarded(
+        [GuardedModel(model, chat_model(model, clients), clients.health, clients.turnstile) for model in models]
+    )
+
+
+def headers_of(provider: Provider) -> dict[str, str | None]:
+    """How the key travels, and the administrators' own headers. Without a key none is pretended."""
+    key = provider.api_key.get_secret_value()
+    auth = PRESETS[provider.preset].auth if key else {}
+    headers = {**auth, **provider.extra_headers}
+    return {"Authorization": None, **{name: text.replace("{key}", key) for name, text in headers.items()}}

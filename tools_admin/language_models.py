@@ -178,6 +178,13 @@ class LanguageModel(models.Model):
     )
 
     @property
+    def prices(self) -> tuple[int, int, int, int]:
+        """Input, cached, output, reasoning: micro-units for a million tokens."""
+        cached = self.input_price if self.cached_price is None else self.cached_price
+        reasoning = self.output_price if self.reasoning_price is None else self.reasoning_price
+        return self.input_price, cached, self.output_price, reasoning
+
+    @property
     def abilities(self) -> dict[str, bool]:
         """What the engine may use of this model (`ChatModel.abilities`), and how its endpoint wants it."""
         return {**PRESETS[self.provider.preset].quirks, **self.quirks, **{n: getattr(self, n) for n in self.ABILITIES}}

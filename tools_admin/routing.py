@@ -80,12 +80,12 @@ def choose_for_role(role: str, user: User | None, situation: Situation | None = 
 
 
 def entries_of(route: int | str, user: User | None) -> list[RouteEntry]:
-    """The usable entries of an enabled route (its id or name), in order, with their models and providers.
+    """The entries of an enabled route (its id or name), in order, with their models and providers.
 
     `entry.granted` says whether the person is in its groups, `entry.model_granted` in those of its model.
     """
     named = Q(route__name=route) if isinstance(route, str) else Q(route=route)
-    rows = RouteEntry.objects.filter(named, route__enabled=True, model__enabled=True, model__provider__enabled=True)
+    rows = RouteEntry.objects.filter(named, route__enabled=True)
     entries, models = RouteEntry.groups.through.objects, LanguageModel.groups.through.objects
     found: Any = rows.select_related("route", "model__provider").annotate(
         granted=_open_to(entries.filter(routeentry=OuterRef("pk")), user),
@@ -117,6 +117,8 @@ def decide(entries: Sequence[RouteEntry], situation: Situation) -> Choice:
 
 def _objection(entry: Any, situation: Situation) -> str:
     """Why an entry is passed over, or nothing."""
+    if not (entry.model.enabled and entry.model.provider.enabled):
+        return _("it is disabled")
     if entry.model.kind != LanguageModel.Kind.CHAT and entry.route.name != "embedding":
         return _("it is no chat model")
     if not (entry.granted and entry.model_granted):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 
 from accounts.models import User
-from tools_admin.clients import ModelClients, chat_model
+from tools_admin.clients import ModelClients, chat_chain
 from tools_admin.errors import NoModel
 from tools_admin.models import Agent, Provider, Tool
 from tools_admin.routing import Choice, Situation, choose
@@ -20,9 +20,10 @@ __all__ = [
     "Choice",
     "ModelClients",
     "Situation",
-    "chat_model",
+    "chat_chain",
     "choose",
     "default_agent",
+    "demo_status",
     "engine_tools",
     "model_status",
     "seed",
@@ -83,8 +84,11 @@ def model_status() -> dict[str, Any]:
         model = choose(default_agent()).model
     except NoModel as error:
         return _status("missing", str(error))
-    if model.provider.source != Provider.Source.DEMO:
-        return _status("ready", "")
+    return demo_status() if model.provider.source == Provider.Source.DEMO else _status("ready", "")
+
+
+def demo_status() -> dict[str, Any]:
+    """The same for the demo model."""
     try:
         found = json.loads((settings.VAR_DIR / "demo_model" / "status.json").read_text())
     except (OSError, ValueError):

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from .errors import IncompleteStream, ModelUnavailable, OutOfTime
+from .errors import IncompleteStream, ModelPaused, ModelUnavailable, OutOfTime
 
 T = TypeVar("T")
 
@@ -39,6 +39,8 @@ async def with_retries(policy: RetryPolicy, call: Callable[[], Awaitable[T]], pa
     for attempt in range(policy.retries + 1):
         try:
             return await call()
+        except ModelPaused:
+            raise
         except (ModelUnavailable, IncompleteStream) as error:
             wait = policy.wait(attempt, error)
             if attempt == policy.retries:

@@ -43,7 +43,7 @@ class ModelChain:
             raise ValueError("a chain needs a model")
         self._models = list(models)
         self._retry = retry
-        self._on_fallback = on_fallback
+        self.on_fallback = on_fallback
         self._stumbles = 0
         names = {name for model in models for name in model.abilities}
         self.abilities = {name: _joint(name, models) for name in names}
@@ -116,8 +116,8 @@ class ModelChain:
         """From here on this model comes first; those before it are asked last."""
         self._models = [*self._models[place:], *self._models[:place]]
         self._stumbles = 0
-        if self._on_fallback is not None:
-            await self._on_fallback(self.current, failures)
+        if self.on_fallback is not None:
+            await self.on_fallback(self.current, failures)
 
 
 def _joint(name: str, models: Sequence[ChatModel]) -> bool:

@@ -3,6 +3,7 @@
 EngineError
 ├── ModelError                what a model call may raise
 │   ├── ModelUnavailable      transient: timeout, connection, 408, 409, 429, 5xx
+│   │   ├── ModelPaused       it is being left alone: not even asked
 │   │   └── OutOfTime         the time allowed for trying again is over
 │   ├── ModelRefused          401, 402, 403, 404, exhausted quota
 │   ├── ContextOverflow       the request is too long for the model
@@ -52,6 +53,10 @@ class ModelUnavailable(ModelError):
     ) -> None:
         super().__init__(message, status=status, code=code)
         self.retry_after = retry_after
+
+
+class ModelPaused(ModelUnavailable):
+    """The model was not asked: it has failed too often, or its queue is too long. Asking again at once is useless."""
 
 
 class OutOfTime(ModelUnavailable):

@@ -45,13 +45,19 @@ class _Endpoint:
     extensions: dict[str, Any]
 
     @classmethod
-    async def of(cls, client: openai.AsyncOpenAI, key: str, model: str) -> _Endpoint:
+    async def of(cls, client: openai.AsyncOpenAI, key: str, model: str, headers: Mapping[str, str | None]) -> _Endpoint:
         """As the client itself would address this model: some address each one differently, or sign in by a token."""
         from openai._models import FinalRequestOptions  # the client has loaded it already
 
         wanted = FinalRequestOptions(method="post", url="/chat/completions", json_data={"model": model})
         built = client._build_request(await client._prepare_options(wanted))
-        kept = [(name, value) for name, value in built.headers.raw if not name.lower().startswith(_LEFT_OUT)]
+        replaced = {name.lower().encode() for name in headers}
+        kept = [
+            (name, value)
+            for name, value in built.headers.raw
+            if not name.lower().startswith(_LEFT_OUT) and name.lower() not in replaced
+        ]
+        kept += [(name.encode(), value.encode()) for name, value in headers.items() if value is not None]
         return cls(key, built.url, kept, built.extensions)
 
     def request(self, body: bytes) -> httpx2.Request:
@@ -64,15 +70,17 @@ class _Endpoint:
 
 
 class OpenAIChatModel:
-    """`extra` is merged into every request body (temperature, `max_tokens` …).
+    """`extra` is merged into every request body (temperature, `max_tokens` …); `headers` take the place of the
+    client's, None leaves one out.
 
     `max_output_tokens` is what a reply may take of the context, and by which a cut one is known. It is not sent, as
     endpoints disagree about its name and some refuse any; to cap replies put `max_tokens` or `max_completion_tokens`
     into `extra`. More than `max_tools` tools are refused before anything is sent.
 
     Abilities of this adapter: `echo_reasoning` sends reasoning back with its tool calls, for providers that require
-    it; `short_ids` gives calls ids of nine letters and digits; `merge_roles` joins messages of one role in a row.
-    What an endpoint refuses by name is learnt from its error and done its way from then on.
+    it; `short_ids` gives calls ids of nine letters and digits; `merge_roles` joins messages of one role in a row;
+    `stream_usage: False` asks for no usage in streams. What an endpoint refuses by name is learnt from its error and
+    done its way from then on: `learnt` are the abilities that came out differently, `refused` the options.
     """
 
     def __init__(
@@ -84,6 +92,7 @@ class OpenAIChatModel:
         context_size: int = 128_000,
         max_output_tokens: int = DEFAULT_OUTPUT_TOKENS,
         extra: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str | None] | None = None,
         max_tools: int = 128,
         prices: Prices = Prices(),  # noqa: B008 (immutable)
     ) -> None:
@@ -94,11 +103,13 @@ class OpenAIChatModel:
         self.max_tools = max_tools
         self.cost_of = prices.cost_of
         self._client = client
+        self._headers = dict(headers or {})
         self._extra = dict(extra or {})
         self._style = WireStyle(bool(abilities.get("echo_reasoning")), bool(abilities.get("short_ids")))
         self._merge_roles = bool(abilities.get("merge_roles"))
-        self._include_usage = True
-        self._refused: set[str] = set()
+        self._include_usage = bool(abilities.get("stream_usage", True))
+        self.learnt: dict[str, bool] = {}
+        self.refused: set[str] = set()
         self._tools: tuple[ToolDefinitions | None, bytes] = (None, b"")
         self._endpoint: _Endpoint | None = None
 
@@ -159,7 +170,7 @@ class OpenAIChatModel:
         http: httpx2.AsyncClient = self._client._client
         key = await _credential(self._client)
         if self._endpoint is None or self._endpoint.key != key:
-            self._endpoint = await _Endpoint.of(self._client, key, self.name)
+            self._endpoint = await _Endpoint.of(self._client, key, self.name, self._headers)
         request = self._endpoint.request(body)
         try:
             response = await http.send(request, stream=True)
@@ -184,7 +195,7 @@ class OpenAIChatModel:
             rest = {name: value for name, value in rest.items() if name not in ("tool_choice", "parallel_tool_calls")}
         elif len(tools) > self.max_tools:
             raise BadModelRequest(f"{len(tools)} tools are more than the {self.max_tools} that {self.name} takes")
-        rest.update({name: value for name, value in options.items() if value is not None and name not in self._refused})
+        rest.update({name: value for name, value in options.items() if value is not None and name not in self.refused})
         if stream:
             rest["stream"] = True
             if self._include_usage:
@@ -203,30 +214,32 @@ class OpenAIChatModel:
         """Learns from a refusal of a parameter. Whether another request may fare better."""
         message = error.message
         if "stream_options" in message and self._include_usage:
-            self._include_usage = False
-            return True
-        if "reasoning_content" in message:
+            self._include_usage = self.learnt["stream_usage"] = False
+        elif "reasoning_content" in message:
+            self.learnt["echo_reasoning"] = not self._style.echo_reasoning
             self._style = self._style._replace(echo_reasoning=not self._style.echo_reasoning)
-            return True
-        if "response_format" in message and "response_format" not in self._refused:
-            self._refused.add("response_format")
-            return True
-        if "alternate" in message and "role" in message and not self._merge_roles:
-            self._merge_roles = True
-            return True
-        if _WANTS_SHORT_IDS.search(message) and not self._style.short_ids:
+        elif "response_format" in message and "response_format" not in self.refused:
+            self.refused.add("response_format")
+        elif "alternate" in message and "role" in message and not self._merge_roles:
+            self._merge_roles = self.learnt["merge_roles"] = True
+        elif _WANTS_SHORT_IDS.search(message) and not self._style.short_ids:
             self._style = self._style._replace(short_ids=True)
-            return True
-        if "max_completion_tokens" in message and "max_tokens" in self._extra:
+            self.learnt["short_ids"] = True
+        elif "max_completion_tokens" in message and "max_tokens" in self._extra:
             self._extra["max_completion_tokens"] = self._extra.pop("max_tokens")
-            return True
-        refused = next(
-            (name for name in self._extra if f"'{name}'" in message and "unsupported" in message.lower()), None
-        )
-        if refused is not None:
-            del self._extra[refused]
-            return True
-        return False
+        else:
+            return self._without_refused(message)
+        return True
+
+    def _without_refused(self, message: str) -> bool:
+        """Leaves out the parameter of `extra` that an endpoint names as unsupported."""
+        unsupported = "unsupported" in message.lower()
+        refused = next((name for name in self._extra if unsupported and f"'{name}'" in message), None)
+        if refused is None:
+            return False
+        del self._extra[refused]
+        self.refused.add(refused)
+        return True
 
 
 async def _credential(client: openai.AsyncOpenAI) -> str:

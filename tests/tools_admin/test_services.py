@@ -120,7 +120,7 @@ def test_one_client_a_provider_until_its_row_changes(provider):
 
 def test_the_engines_model_is_the_row(provider):
     row = model(provider, "gpt", context_size=9_000, max_output_tokens=700, small=True, tool_call=False)
-    made = services.chat_model(row, services.ModelClients())
+    made = services.chat_chain([row], services.ModelClients())
     assert (made.name, made.context_size, made.max_output_tokens) == ("gpt", 9_000, 700)
     assert made.abilities["small"] and not made.abilities.get("tool_call")
 

@@ -80,7 +80,7 @@ export class Answer {
       run.elapsed === null ? "" : duration(run.elapsed),
       run.tokens ? ngettext("%(count)s token", "%(count)s tokens", run.tokens) : "",
     ].filter(Boolean);
-    one(".facts", this.foot).replaceChildren(...facts.map((fact) => h("span", {}, fact)));
+    one(".facts", this.foot).replaceChildren(...facts.map((fact) => h("span", fact === run.model && run.why ? { title: run.why } : {}, fact)));
   }
 
   async #copy() {

@@ -10,7 +10,7 @@
  * @typedef {{id: string, seq: number, status: string, reason: string, error: string, retryable: boolean, phase: string, told: string,
  *   steps: Step[], approvals: Approval[], doubt: Doubt | null, read: string[],
  *   reasoning: Map<number, string>, text: string, length: number, attempt: number, streaming: boolean, started: number,
- *   elapsed: number | null, iterations: number, tokens: number, model: string, messageId: string}} Run
+ *   elapsed: number | null, iterations: number, tokens: number, model: string, why: string, messageId: string}} Run
  */
 
 const ENDED = new Set(["completed", "failed", "cancelled"]);
@@ -23,7 +23,7 @@ const ENDED = new Set(["completed", "failed", "cancelled"]);
 export function createRun(id, known = {}) {
   return {
     id, seq: 0, status: "queued", reason: "", error: "", retryable: true, phase: "", told: "", steps: [], approvals: [], doubt: null, read: [],
-    reasoning: new Map(), text: "", length: 0, attempt: 0, streaming: false, started: Date.now(), elapsed: null, iterations: 0, tokens: 0, model: "", messageId: "",
+    reasoning: new Map(), text: "", length: 0, attempt: 0, streaming: false, started: Date.now(), elapsed: null, iterations: 0, tokens: 0, model: "", why: "", messageId: "",
     ...known,
   };
 }
@@ -107,7 +107,12 @@ const channels = {
     const { status, reason = "", request } = data;
     Object.assign(run, { status, reason, told: status, phase: "" });
     run.doubt = reason === "reconciliation" ? { run: run.id, call: request.call, tool: request.tool_name, args: request.tool_args } : null;
-    run.model = modelName(data.model) || run.model;
+    bind(run, data.model);
+  },
+
+  model(run, data, at) {
+    bind(run, data.model);
+    addStep(run, { kind: "note", key: `model-${run.seq}`, tool: "model", args: data, state: "done", at });
   },
 
   approval(run, { approval_id: id, status, tool_name: tool, tool_args: args, expires_at: expires, comment = "", truncated }, at) {
@@ -211,6 +216,12 @@ function addStep(run, values) {
   const step = /** @type {Step} */ ({ kind: "call", key: "", iteration: 0, tool: "", args: {}, reasoning: "", text: "", state: "running", observation: "", error: "", elapsed: null, at: 0, ...values });
   run.steps.push(step);
   return step;
+}
+
+/** @param {Run} run @param {any} model its name, or what the run was bound to and why */
+function bind(run, model) {
+  run.model = modelName(model) || run.model;
+  run.why = model?.reason || run.why;
 }
 
 /** @param {any} model */

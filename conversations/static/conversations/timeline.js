@@ -11,7 +11,7 @@ import { gist, showValue } from "#chat/values.js";
 /** @type {Object<string, string>} */
 const ICONS = { running: "loader-circle", waiting: "clock", done: "circle-check", failed: "circle-x", stopped: "circle-stop" };
 /** @type {Object<string, string>} */
-const NOTES = { inject: "message-square", compact: "shrink", resumed: "rotate-ccw" };
+const NOTES = { inject: "message-square", compact: "shrink", resumed: "rotate-ccw", model: "triangle-alert" };
 /** @type {Object<string, string>} */
 const DECISIONS = { approved: "circle-check", rejected: "circle-x", expired: "clock", superseded: "undo-2", pending: "clock" };
 
@@ -148,6 +148,7 @@ function noteWords({ tool, text, args }) {
   switch (tool) {
     case "inject": return format(gettext("Read your message: “%(text)s”"), { text: sentence(text) });
     case "approval": return decisionWords(args);
+    case "model": return format(gettext("%(from)s did not answer; %(to)s took over"), args);
     case "resumed": return gettext("Went on after an interruption");
     default: return format(gettext("Summed up %(count)s earlier messages"), { count: args.original_messages - args.kept_messages });
   }
