@@ -62,6 +62,8 @@ class Environment(BaseSettings):
     approval_days: float = 7.0
     shutdown_grace_seconds: float = 20.0
     max_message_chars: int = 100_000
+    sql_files: str = Field(default="", description="Folder of SQLite files that connectors may read")
+    sql_dialects: list[str] = Field(default=[], description="SQLAlchemy dialects besides PostgreSQL and SQLite; JSON")
     crash_at: str = Field(default="", description="For tests: where a process kills itself (crash_points.py)")
 
 
@@ -330,6 +332,8 @@ APPROVAL_DAYS = env.approval_days
 SHUTDOWN_GRACE_SECONDS = env.shutdown_grace_seconds
 MAX_MESSAGE_CHARS = env.max_message_chars
 CRASH_AT = env.crash_at
+SQL_FILES = Path(env.sql_files or VAR_DIR / "databases")
+SQL_DIALECTS = env.sql_dialects
 
 # Models that the environment names become locked entries (tools_admin.services.sync_environment).
 OPENAI_BASE_URL = env.openai_base_url or ("https://api.openai.com/v1" if env.openai_api_key else "")
