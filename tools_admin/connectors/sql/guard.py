@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from tools_admin.connectors.base import ToolError
 from tools_admin.connectors.sql.functions import allowed_functions
@@ -94,7 +94,7 @@ def check_query(sql: str, dialect: str, tables: Collection[Table]) -> Checked:
     return Checked(_written(tree, dialect), tuple(dict.fromkeys(parameters)), named)
 
 
-def _written(tree: exp.Expression, dialect: str) -> str:
+def _written(tree: exp.Expr, dialect: str) -> str:
     """The tree as text. Colons of its own are escaped, so that only parameters are taken for parameters."""
     for node in list(tree.find_all(exp.Placeholder)):
         node.replace(exp.Var(this=f"{_MARK}{node.name}{_MARK}"))
@@ -105,7 +105,7 @@ def _written(tree: exp.Expression, dialect: str) -> str:
     return re.sub(f"{_MARK}(\\w+){_MARK}", r":\1", text.replace(":", "\\:"))
 
 
-def _parse(sql: str, dialect: str) -> exp.Expression:
+def _parse(sql: str, dialect: str) -> exp.Expr:
     if len(sql) > MAX_SQL_CHARS:
         raise ToolError(f"The query has {len(sql):,} characters; at most {MAX_SQL_CHARS:,} are allowed.")
     if any(char == "\x00" or "\ud800" <= char <= "\uf8ff" for char in sql):
@@ -137,7 +137,7 @@ def _check_nesting(tokens: Iterable[Token]) -> None:
             raise ToolError("The query is nested too deeply. Use WITH, or ask for less at a time.")
 
 
-def _check_part(node: exp.Expression, dialect: str, functions: Collection[str]) -> None:
+def _check_part(node: exp.Expr, dialect: str, functions: Collection[str]) -> None:
     kind = type(node).__name__
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
         raise ToolError(f"Call functions by their name alone, without a schema: {node.sql(dialect)[:80]}")
@@ -220,7 +220,7 @@ class _Tables:
         return name if self._dialect == "postgres" else _ascii_lower(name)
 
 
-def _with_clauses(node: exp.Expression) -> Iterator[tuple[exp.With, exp.CTE | None]]:
+def _with_clauses(node: exp.Expr) -> Iterator[tuple[exp.With, exp.CTE | None]]:
     """All WITH clauses whose names can be seen from a node, inner ones first, and the CTE in which the node is."""
     inside: exp.CTE | None = None
     child, parent = node, node.parent
@@ -246,7 +246,7 @@ def _ascii_lower(name: str) -> str:
     return "".join(char.lower() if char.isascii() else char for char in name)
 
 
-def _spoken(node: exp.Expression) -> str:
+def _spoken(node: exp.Expr) -> str:
     """ "explain" of a command, "Delete", "Into" …"""
     if isinstance(node, exp.Command):
         return str(node.name).upper()[:20]

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sqlite3
+from typing import Any
 
 import psycopg
 import pytest
@@ -272,7 +273,7 @@ async def test_chinook_answers_its_reference_questions(kind, request):
         )
 
 
-async def _answers(connector: SqlConnector, reference: dict, spelled) -> None:
+async def _answers(connector: SqlConnector, reference: dict[str, Any], spelled) -> None:
     for table, count in reference["tables"].items():
         assert _values(await ask(connector, spelled("SELECT count(*) FROM " + table))) == [f"| {count} |"]  # noqa: S608
     for question in reference["reference_queries"]:
@@ -283,7 +284,7 @@ async def _answers(connector: SqlConnector, reference: dict, spelled) -> None:
                 assert cell == value if isinstance(value, str) else float(cell) == pytest.approx(value)
 
 
-def _in_snake_case(reference: dict):
+def _in_snake_case(reference: dict[str, Any]):
     """Chinook's names for PostgreSQL: InvoiceLine is invoice_line there."""
     names = [*reference["tables"], "TrackId", "GenreId", "UnitPrice", "ReportsTo"]
 
