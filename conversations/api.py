@@ -5,12 +5,13 @@ from uuid import UUID
 
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
-from ninja import Router
+from ninja import Router, Status
+from ninja.errors import HttpError
 from pydantic import Field
 
 from accounts.auth import AsyncApiAuth, caller, sign_in_of
 from agentapp.database import in_thread
-from conversations import approvals, reconciliation, services, sse
+from conversations import approvals, branching, reconciliation, services, sse, tree
 from conversations.health import worker_seen
 from conversations.models import Approval, Call, Conversation, Message, Run, RunEvent
 from conversations.schemas import (
@@ -19,11 +20,14 @@ from conversations.schemas import (
     ConversationOut,
     ConversationPatch,
     DecisionIn,
+    EditIn,
     EventOut,
     MessageIn,
     MessageOut,
+    MessagePage,
     MessagePatch,
     ResolutionIn,
+    ReturnedOut,
     RunIn,
     RunOut,
     SentOut,
@@ -95,9 +99,18 @@ def decide(request: HttpRequest, approval_id: UUID, body: DecisionIn) -> Approva
     return approvals.decide(caller(request), approval_id, body.decision, edited=body.args, comment=body.comment)
 
 
-@router.patch("/conversations/{uuid:conversation_id}", response=ConversationOut, summary="Rename, pin, archive")
+@router.patch(
+    "/conversations/{uuid:conversation_id}",
+    response=ConversationOut,
+    summary="Change a conversation",
+)
 def change_conversation(request: HttpRequest, conversation_id: UUID, body: ConversationPatch) -> Conversation:
-    return services.change_conversation(caller(request), conversation_id, body.dict(exclude_unset=True))
+    """Rename, pin, archive; show another branch."""
+    changes = body.dict(exclude_unset=True)
+    branch = changes.pop("branch", None)
+    if branch:
+        branching.show_branch(caller(request), conversation_id, branch)
+    return services.change_conversation(caller(request), conversation_id, changes)
 
 
 @router.delete("/conversations/{uuid:conversation_id}", response={204: None}, summary="Delete a conversation")
@@ -110,14 +123,56 @@ def delete_conversation(request: HttpRequest, conversation_id: UUID) -> tuple[in
 def send_message(request: HttpRequest, conversation_id: UUID, body: MessageIn) -> tuple[int, dict[str, object]]:
     """Starts a run on it; while a run is going on, that run reads it."""
     sent = services.send_message(
-        caller(request), body.content, conversation_id=conversation_id, client_id=body.client_id, mode=body.mode
+        caller(request),
+        body.content,
+        conversation_id=conversation_id,
+        client_id=body.client_id,
+        mode=body.mode,
+        place=services.Place(body.parent) if body.parent else None,
     )
     return 202, {"message": sent.message.id, "run": sent.run.id, "injected": sent.injected}
 
 
-@router.patch("/messages/{uuid:message_id}", response=MessageOut, summary="Pin or unpin a message")
+@router.get("/conversations/{uuid:conversation_id}/messages", response=MessagePage, summary="The visible branch")
+def list_messages(request: HttpRequest, conversation_id: UUID, cursor: UUID | None = None) -> dict[str, object]:
+    """Oldest first, 200 a page."""
+    conversation = Conversation.objects.visible_to(caller(request)).filter(id=conversation_id).first()
+    if conversation is None:
+        raise Http404
+    messages = tree.branch(conversation.leaf_id, tree.WHOLE_BRANCH)
+    start = next((number + 1 for number, message in enumerate(messages) if message.id == cursor), 0)
+    if cursor and not start:
+        raise HttpError(400, "This cursor is of a branch that is not visible any more. Begin without one.")
+    page = messages[start : start + LISTED]
+    return {"items": page, "next": str(page[-1].id) if start + LISTED < len(messages) else None}
+
+
+@router.post(
+    "/conversations/{uuid:conversation_id}/collect",
+    response=ReturnedOut,
+    summary="Take what was not read before a stop",
+)
+def collect_returned(request: HttpRequest, conversation_id: UUID) -> dict[str, object]:
+    """Messages that nobody had read when their run was stopped. Each is given out once."""
+    return {"items": services.collect_returned(caller(request), conversation_id)}
+
+
+@router.patch("/messages/{uuid:message_id}", response=MessageOut, summary="Pin a message, judge an answer")
 def change_message(request: HttpRequest, message_id: UUID, body: MessagePatch) -> Message:
-    return services.pin_message(caller(request), message_id, body.pinned)
+    return services.change_message(caller(request), message_id, body.dict(exclude_unset=True))
+
+
+@router.post("/messages/{uuid:message_id}/edit", response={202: SentOut}, summary="Write a message anew")
+def edit_message(request: HttpRequest, message_id: UUID, body: EditIn) -> Status[dict[str, object]]:
+    """The new one stands beside the old one and is answered; 409 `run_active` while a run is going on."""
+    sent = branching.edit_message(caller(request), message_id, body.content, client_id=body.client_id)
+    return Status(202, {"message": sent.message.id, "run": sent.run.id, "injected": False})
+
+
+@router.post("/messages/{uuid:message_id}/regenerate", response={202: RunOut}, summary="Make an answer anew")
+def regenerate(request: HttpRequest, message_id: UUID) -> Status[Run]:
+    """The new one stands beside the old one; 409 `run_active` while a run is going on."""
+    return Status(202, branching.regenerate(caller(request), message_id))
 
 
 @router.post("/messages/{uuid:message_id}/recall", response=MessageOut, summary="Take back a message nobody has read")

@@ -6,6 +6,7 @@ ConversationError
 ├── TooManyMessages
 ├── NotFound
 ├── RunActive
+├── NotAQuestion
 ├── AlreadyRead
 ├── AlreadyDecided
 ├── ApprovalExpired
@@ -70,6 +71,13 @@ class RunActive(ConversationError):
 
     def __init__(self) -> None:
         super().__init__("The agent is still working in this conversation. Stop it first, or wait until it is done.")
+
+
+class NotAQuestion(ConversationError):
+    code = "not_a_question"
+
+    def __init__(self) -> None:
+        super().__init__("Only your own messages can be edited; an answer can be made anew.")
 
 
 class RunEnded(ConversationError):

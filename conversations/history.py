@@ -3,26 +3,23 @@
 from agentapp.engine import Message, estimate_tokens
 from conversations.models import Message as Row
 from conversations.models import Run
+from conversations.tree import branch_with_pins
 
 MAX_TURNS_READ = 200
 
 
 def history(run: Run, budget: int) -> list[Message]:
-    """The messages before the run's own, oldest first: all pinned ones, and the newest others that fit.
+    """The messages of the branch before the run's own, oldest first: all pinned ones, and the newest others that fit.
 
     `budget` is in tokens. Pinned messages take at most half of it, newest first.
     """
-    rows = (
-        Row.objects.filter(conversation_id=run.conversation_id, recalled=False, created_at__lt=run.message.created_at)
-        .exclude(id=run.message_id)
-        .order_by("-created_at", "-id")
-    )
-    recent = list(rows[:MAX_TURNS_READ])
-    older_pins = list(rows.filter(pinned=True)[:MAX_TURNS_READ]) if len(recent) == MAX_TURNS_READ else []
-    pinned = _newest_that_fit([row for row in recent if row.pinned] + older_pins, budget // 2)
+    before = branch_with_pins(run.message.parent_id, MAX_TURNS_READ)
+    newest_first = before[::-1]
+    pinned = _newest_that_fit([row for row in newest_first if row.pinned], budget // 2)
     left = budget - sum(_cost(row) for row in pinned)
-    others = _newest_that_fit([row for row in recent if row.id not in {p.id for p in pinned}], left)
-    return [_message(row) for row in sorted([*pinned, *others], key=lambda row: (row.created_at, row.id))]
+    kept = {row.id for row in pinned}
+    kept |= {row.id for row in _newest_that_fit([row for row in newest_first if row.id not in kept], left)}
+    return [_message(row) for row in before if row.id in kept]
 
 
 def _newest_that_fit(rows: list[Row], budget: int) -> list[Row]:

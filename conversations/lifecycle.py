@@ -65,7 +65,9 @@ def end_run(
     run.ended_at, run.lease_owner, run.lease_expires_at = timezone.now(), "", None
     for name, value in figures.items():
         setattr(run, name, value)
-    message = _answer(run) if answer else None
+    left = _unseen(run)
+    tip = left[0].parent_id if left else _leaf(run)
+    message = _answer(run, tip) if answer else None
     close_calls(run)
     closing = open_steps(run)
     if status == Run.Status.FAILED:
@@ -78,8 +80,8 @@ def end_run(
     run.approvals.filter(state=Approval.State.PENDING).update(state=Approval.State.SUPERSEDED)
     add_events(run, [*closing, KeyedEvent.of("end/done", Event("done", _done(run, message)))], ended=True)
     run.save()
-    _hand_over(run, message)
-    Conversation.objects.filter(id=run.conversation_id).update(updated_at=Now())
+    leaf = _hand_over(run, left, message.id if message else tip)
+    Conversation.objects.filter(id=run.conversation_id).update(updated_at=Now(), leaf=leaf)
     after_commit(tell_run, run)
 
 
@@ -176,10 +178,15 @@ def tell_message(user_id: int, message: Message) -> None:
     live.tell_user(user_id, "message", data)
 
 
-def _answer(run: Run) -> Message:
+def _leaf(run: Run) -> UUID | None:
+    """While a run is going on only messages to it move the end of the branch."""
+    return Conversation.objects.filter(id=run.conversation_id).values_list("leaf", flat=True).get()
+
+
+def _answer(run: Run, parent: UUID | None) -> Message:
     return Message.objects.create(
         conversation_id=run.conversation_id,
-        parent_id=run.message_id,
+        parent_id=parent,
         run=run,
         role=Message.Role.ASSISTANT,
         content=run.answer,
@@ -223,25 +230,31 @@ def _copy_finished(source: Run, target: Run) -> None:
     Call.objects.bulk_create(copies)
 
 
-def _hand_over(run: Run, answer: Message | None) -> None:
-    """Interrupts that nobody saw become the next turn; after a user's stop they go back to where they were written."""
-    unseen = run.interrupts.select_for_update(of=("self",)).filter(state__in=Interrupt.UNSEEN)
-    left = [item.message for item in unseen.select_related("message").order_by("id")]
+def _unseen(run: Run) -> list[Message]:
+    """What was sent to the run and no model has read, oldest first: the end of the branch."""
+    interrupts = run.interrupts.select_for_update(of=("self",)).filter(state__in=Interrupt.UNSEEN)
+    return [interrupt.message for interrupt in interrupts.select_related("message").order_by("id")]
+
+
+def _hand_over(run: Run, left: list[Message], tip: UUID | None) -> UUID | None:
+    """What nobody saw becomes the next turn; after a user's stop it goes back to its writer. Gives the branch's end."""
     if not left or run.reason == "conversation_deleted":
-        return
+        return tip
     stopped, at = run.status == Run.Status.CANCELLED, timezone.now()
-    state = Interrupt.State.RECALLED if stopped else Interrupt.State.HANDED_OVER
+    state = Interrupt.State.RETURNED if stopped else Interrupt.State.HANDED_OVER
     run.interrupts.filter(message__in=left).update(state=state)
     for number, message in enumerate(left):
         if stopped:
             message.recalled = True
         else:  # it was sent before the answer was written, and now it follows it
             message.created_at = at + timedelta(microseconds=number)
-            message.parent, message.injected = answer or message.parent, False
+            message.parent_id, message.injected = tip, False
+            tip = message.id
         message.save(update_fields=["recalled", "created_at", "parent", "injected"])
         after_commit(tell_message, run.user_id, message)
     if not stopped:
         start_run(left[-1])
+    return tip
 
 
 def after_commit(call: Callable[..., None], *arguments: Any) -> None:

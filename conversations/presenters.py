@@ -13,6 +13,7 @@ from django.utils.translation import ngettext
 
 from conversations.approvals import approval_data
 from conversations.models import Approval, Call, Conversation, Message, Run, RunEvent
+from conversations.tree import Siblings, place
 
 HISTORY_VALUE_CHARS = 2_000
 
@@ -28,11 +29,12 @@ class Group:
 
 @dataclass(slots=True)
 class Turn:
-    """A message of the user, or a run with its answer: one entry of the thread."""
+    """A message of the user, or a run with its answer: one entry of the thread, perhaps one of several alternatives."""
 
     message: Message | None = None
     run: Run | None = None
     events: list[dict[str, Any]] = field(default_factory=list)
+    siblings: Siblings | None = None
 
     @property
     def summary(self) -> str:
@@ -63,36 +65,45 @@ def group_conversations(conversations: Iterable[Conversation], today: date) -> l
     return list(groups.values())
 
 
-def build_turns(messages: Iterable[Message], runs: Iterable[Run], events: Iterable[RunEvent]) -> list[Turn]:
-    """The thread, oldest first. A run stands where its answer does; without an answer, after all messages it read.
+def unanswered_runs(messages: Iterable[Message], runs: Iterable[Run], answered: set[UUID]) -> dict[UUID, Run]:
+    """By message, what stands in the place of its answer: its latest run, unless that is one of the `answered`."""
+    latest = {run.message_id: run for run in sorted(runs, key=lambda run: run.created_at)}
+    followed = {message.parent_id for message in messages if message.role == Message.Role.ASSISTANT}
+    return {m: run for m, run in latest.items() if run.id not in answered and m not in followed}
 
-    Of the runs of one message the latest is shown, and earlier ones that left an answer.
+
+def build_turns(
+    messages: list[Message],
+    unanswered: dict[UUID, Run],
+    events: Iterable[RunEvent],
+    children: dict[UUID | None, list[UUID]],
+) -> list[Turn]:
+    """The thread, oldest first, of a branch's messages. A run stands where its answer does; one without an answer
+    after all messages it read.
+
+    `unanswered` are runs by their message (`unanswered_runs`), `children` the alternatives (`tree.siblings`).
     """
     by_run: dict[UUID, list[dict[str, Any]]] = {}
     for event in events:
         by_run.setdefault(event.run_id, []).append(present_event(event))
-    latest: dict[UUID, list[Run]] = {}
-    rows = {run.id: run for run in sorted(runs, key=lambda run: run.created_at)}
-    for run in rows.values():
-        latest.setdefault(run.message_id, []).append(run)
 
-    messages = list(messages)
-    answered = {message.run_id for message in messages if message.role == Message.Role.ASSISTANT}
+    def turn(message: Message | None, run: Run | None, parent: UUID | None) -> Turn:
+        siblings = place(children.get(parent, []), message.id if message else None)
+        return Turn(message, run, by_run.get(run.id, []) if run else [], siblings)
+
     turns: list[Turn] = []
     waiting: Run | None = None
     for message in messages:
         if message.role == Message.Role.ASSISTANT:
-            answering = rows.get(message.run_id) if message.run_id else None
-            turns.append(Turn(message, answering, by_run.get(answering.id, []) if answering else []))
+            turns.append(turn(message, message.run, message.parent_id))
             continue
-        if waiting and message.id in latest:
+        if waiting and message.id in unanswered:
             turns.append(Turn(None, waiting, by_run.get(waiting.id, [])))
             waiting = None
-        turns.append(Turn(message))
-        if message.id in latest and latest[message.id][-1].id not in answered:
-            waiting = latest[message.id][-1]
+        turns.append(turn(message, None, message.parent_id))
+        waiting = unanswered.get(message.id, waiting)
     if waiting:
-        turns.append(Turn(None, waiting, by_run.get(waiting.id, [])))
+        turns.append(turn(None, waiting, messages[-1].id))
     return turns
 
 

@@ -64,11 +64,13 @@ class ConversationPatch(StrictSchema):
     title: str = Field("", max_length=200)
     pinned: bool = False
     archived: bool = False
+    branch: UUID | None = Field(None, description="A message: the newest branch through it becomes the visible one.")
 
 
 class ConversationOut(Schema):
     id: UUID
     title: str
+    branch: UUID | None = Field(alias="leaf_id", description="The end of the visible branch.")
     pinned: bool
     archived: bool
     created_at: datetime
@@ -79,6 +81,12 @@ class MessageIn(StrictSchema):
     content: str
     mode: str = Field("", max_length=20)
     client_id: str = Field("", max_length=64, description="The sender's own id: the same one twice makes one message.")
+    parent: UUID | None = Field(None, description="Begins a new branch below this message of the conversation.")
+
+
+class EditIn(StrictSchema):
+    content: str
+    client_id: str = Field("", max_length=64, description="The sender's own id: the same one twice makes one message.")
 
 
 class SentOut(Schema):
@@ -88,19 +96,32 @@ class SentOut(Schema):
 
 
 class MessagePatch(StrictSchema):
-    pinned: bool
+    pinned: bool = False
+    feedback: Literal["", "good", "bad"] = ""
 
 
 class MessageOut(Schema):
     id: UUID
     conversation: UUID = Field(alias="conversation_id")
+    parent: UUID | None = Field(alias="parent_id")
+    run: UUID | None = Field(alias="run_id")
     role: str
     content: str
     pinned: bool
+    feedback: str
     partial: bool
     injected: bool
     recalled: bool
     created_at: datetime
+
+
+class MessagePage(Schema):
+    items: list[MessageOut]
+    next: str | None = Field(description="The `cursor` of the next page.")
+
+
+class ReturnedOut(Schema):
+    items: list[MessageOut]
 
 
 class ApprovalOut(Schema):

@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from conversations import live
+from conversations import live, tree
 from conversations.cleaning import clean
 from conversations.errors import (
     AlreadyRead,
@@ -42,12 +42,26 @@ class Sent:
     injected: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a message goes that does not follow the end of the visible branch: below `parent`, None is the top."""
+
+    parent: UUID | None
+
+
 def send_message(
-    user: "User", content: str, *, conversation_id: UUID | None = None, client_id: str = "", mode: str = ""
+    user: "User",
+    content: str,
+    *,
+    conversation_id: UUID | None = None,
+    client_id: str = "",
+    mode: str = "",
+    place: Place | None = None,
 ) -> Sent:
     """Stores a message and starts a run on it; while a run is going on the message becomes its interrupt.
 
-    The same `client_id` twice makes one message. Raises EmptyMessage, MessageTooLong, NotFound, TooManyMessages.
+    The same `client_id` twice makes one message. With a `place` a new branch begins there, unless a run is going on.
+    Raises EmptyMessage, MessageTooLong, NotFound, TooManyMessages, RunActive.
     """
     content = clean(content).strip()
     if not content:
@@ -56,23 +70,28 @@ def send_message(
         raise MessageTooLong(len(content), settings.MAX_MESSAGE_CHARS)
     client_id = clean(client_id)[:64]
     try:
-        return _send(user, content, conversation_id, client_id, mode)
+        return _send(user, content, conversation_id, client_id, mode, place)
     except IntegrityError:  # the same message, or another run, came in at the same moment: now it is there
-        return _send(user, content, conversation_id, client_id, mode)
+        return _send(user, content, conversation_id, client_id, mode, place)
 
 
 @transaction.atomic(durable=True)
-def _send(user: "User", content: str, conversation_id: UUID | None, client_id: str, mode: str) -> Sent:
+def _send(
+    user: "User", content: str, conversation_id: UUID | None, client_id: str, mode: str, place: Place | None
+) -> Sent:
     if client_id and (known := _sent_before(user, client_id)):
         return known
     conversation = _conversation(user, conversation_id, content)
     active = Run.objects.active().select_for_update().filter(conversation=conversation).first()
+    if active and place:
+        raise RunActive
     if active and active.interrupts.filter(state__in=Interrupt.UNSEEN).count() >= MOST_WAITING:
         raise TooManyMessages(MOST_WAITING)
-    last = conversation.messages.order_by("-created_at").values_list("id", flat=True).first()
+    if place and place.parent and not conversation.messages.filter(id=place.parent, recalled=False).exists():
+        raise NotFound("message")
     message = Message.objects.create(
         conversation=conversation,
-        parent_id=last,
+        parent_id=place.parent if place else conversation.leaf_id,
         role=Message.Role.USER,
         content=content,
         client_id=client_id,
@@ -84,7 +103,10 @@ def _send(user: "User", content: str, conversation_id: UUID | None, client_id: s
         Interrupt.objects.create(run=active, message=message)
         after_commit(wake, active.id)
     run = active or start_run(message, mode=mode)
-    Conversation.objects.filter(id=conversation.id).update(updated_at=Now())
+    Conversation.objects.filter(id=conversation.id).update(updated_at=Now(), leaf=message)
+    if place:
+        conversation.leaf = message
+        after_commit(tell_branch, conversation)
     return Sent(conversation, message, run, active is not None)
 
 
@@ -114,9 +136,17 @@ def retry_run(user: "User", run_id: UUID) -> Run:
                 raise RunActive
             if run.status == Run.Status.COMPLETED:
                 raise RunEnded
-            return start_run(run.message, mode=run.mode, copy_from=run)
+            again = start_run(run.message, mode=run.mode, copy_from=run)
+            set_leaf(run.conversation, _last_question(run))
+            return again
     except IntegrityError:
         raise RunActive from None
+
+
+def _last_question(run: Run) -> Message:
+    """What an attempt at this run's message answers: the message, or the last one that was added to an attempt."""
+    added = Message.objects.filter(run__message=run.message_id, role=Message.Role.USER, injected=True, recalled=False)
+    return added.order_by("-created_at").first() or run.message
 
 
 def recall_message(user: "User", message_id: UUID) -> Message:
@@ -125,6 +155,7 @@ def recall_message(user: "User", message_id: UUID) -> Message:
     Raises NotFound, AlreadyRead.
     """
     with transaction.atomic(durable=True):
+        list(Run.objects.visible_to(user).select_for_update().filter(interrupts__message=message_id))  # as its end does
         interrupts = Interrupt.objects.select_for_update(of=("self",)).filter(message_id=message_id)
         interrupt = interrupts.filter(message__in=Message.objects.visible_to(user)).first()
         if interrupt is None:
@@ -135,6 +166,7 @@ def recall_message(user: "User", message_id: UUID) -> Message:
             interrupt.save(update_fields=["state"])
             message.recalled = True
             message.save(update_fields=["recalled"])
+            tree.leave(message)
             after_commit(tell_message, user.pk, message)
             after_commit(wake, interrupt.run_id)
         if not message.recalled:
@@ -142,12 +174,26 @@ def recall_message(user: "User", message_id: UUID) -> Message:
     return message
 
 
-def pin_message(user: "User", message_id: UUID, pinned: bool) -> Message:
+def collect_returned(user: "User", conversation_id: UUID) -> list[Message]:
+    """Messages that nobody had read when their run was stopped, oldest first: each is given back once, to whoever
+    asks first. Raises NotFound."""
+    with transaction.atomic(durable=True):
+        if not Conversation.objects.visible_to(user).filter(id=conversation_id).exists():
+            raise NotFound("conversation")
+        waiting = Interrupt.objects.filter(message__conversation=conversation_id, state=Interrupt.State.RETURNED)
+        found = list(waiting.select_for_update(of=("self",)).select_related("message").order_by("id"))
+        Interrupt.objects.filter(id__in=[interrupt.id for interrupt in found]).update(state=Interrupt.State.RECALLED)
+    return [interrupt.message for interrupt in found]
+
+
+def change_message(user: "User", message_id: UUID, changes: dict[str, Any]) -> Message:
+    """Pinned, feedback. Raises NotFound."""
     message = Message.objects.visible_to(user).filter(id=message_id).first()
     if message is None:
         raise NotFound("message")
-    message.pinned = pinned
-    message.save(update_fields=["pinned"])
+    for name in changes.keys() & {"pinned", "feedback"}:
+        setattr(message, name, changes[name])
+    message.save(update_fields=[*changes])
     return message
 
 
@@ -215,6 +261,19 @@ def _run(user: "User", run_id: UUID) -> Run:
     if run is None:
         raise NotFound("run")
     return run
+
+
+def set_leaf(conversation: Conversation, leaf: Message) -> None:
+    """Makes the branch that ends here the visible one, for all pages."""
+    conversation.leaf = leaf
+    Conversation.objects.filter(id=conversation.id).update(updated_at=Now(), leaf=leaf)
+    after_commit(tell_branch, conversation)
+
+
+def tell_branch(conversation: Conversation) -> None:
+    """Pages that show the conversation read its new branch."""
+    data = {"id": str(conversation.id), "branch": str(conversation.leaf_id)}
+    live.tell_user(conversation.user_id, "conversation", data)
 
 
 def _tell_conversation(conversation: Conversation, deleted: bool) -> None:

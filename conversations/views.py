@@ -6,15 +6,24 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
-from django.db.models import OuterRef, Subquery
+from django.db.models import Exists, OuterRef, Q, Subquery
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from accounts.models import User
-from conversations.models import Approval, Call, Conversation, Message, Run, RunEvent
-from conversations.presenters import build_turns, group_conversations, page_state, present_approval, present_doubt
+from conversations import tree
+from conversations.models import Approval, Call, Conversation, Interrupt, Message, Run, RunEvent
+from conversations.presenters import (
+    Turn,
+    build_turns,
+    group_conversations,
+    page_state,
+    present_approval,
+    present_doubt,
+    unanswered_runs,
+)
 from conversations.services import record_inspection
 from conversations.trace import present_calls
 from tools_admin.services import default_agent
@@ -71,22 +80,25 @@ def new(request: HttpRequest) -> HttpResponse:
 def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     """A conversation, its newest fifty turns; `?before=<message>` shows those before. With `?since=<time>` of the last
     change that the asker knows: 204 when nothing has changed."""
+    returned = Interrupt.objects.filter(message__conversation=OuterRef("pk"), state=Interrupt.State.RETURNED)
     rows = Conversation.objects.visible_to(signed_in(request)).select_related("agent")
-    found = rows.filter(id=conversation_id).first()
+    found = rows.annotate(has_returned=Exists(returned)).filter(id=conversation_id).first()
     if found is None:
         raise Http404
     if request.GET.get("since") == found.updated_at.isoformat():
         return HttpResponse(status=204)  # a page asks what it has missed: nothing
     messages, earlier = _messages(found, request.GET.get("before"))
-    runs = list(Run.objects.filter(message__in=[m.id for m in messages if m.role == Message.Role.USER]))
-    events = RunEvent.objects.filter(run__in=runs).exclude(channel="answer").order_by("run_id", "seq")
-    turns = build_turns(messages, runs, events)
+    turns = _turns(found, messages)
     context = {
         "conversation": found,
         "agent": found.agent or default_agent(),
         "turns": turns,
         "earlier": earlier,
-        "page": _page(signed_in(request), found, page_state(turns)),
+        "page": {
+            **_page(signed_in(request), found, page_state(turns)),
+            "branch": str(found.leaf_id) if found.leaf_id else None,
+            "returned": vars(found)["has_returned"],
+        },
         "sidebar": sidebar(request),
     }
     return render(request, "chat/conversation.html", context)
@@ -94,16 +106,32 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
 
 def _messages(conversation: Conversation, before: str | None) -> tuple[list[Message], Message | None]:
     """The shown messages, oldest first, and the one that an "earlier" link starts from."""
-    rows = conversation.messages.filter(recalled=False).order_by("-created_at", "-id")
+    end = conversation.leaf_id
     if before:
         try:
-            first = conversation.messages.filter(id=UUID(before)).values_list("created_at", flat=True)
-        except ValueError:
+            end = conversation.messages.values_list("parent", flat=True).get(id=UUID(before))
+        except (ValueError, Message.DoesNotExist):
             raise Http404 from None
-        rows = rows.filter(created_at__lt=first[:1])
-    newest = list(rows[: SHOWN_MESSAGES + 1])
-    shown = newest[:SHOWN_MESSAGES][::-1]
+    newest = tree.branch(end, SHOWN_MESSAGES + 1)
+    shown = newest[-SHOWN_MESSAGES:]
     return shown, shown[0] if len(newest) > SHOWN_MESSAGES else None
+
+
+def _turns(conversation: Conversation, messages: list[Message]) -> list[Turn]:
+    """Messages with their runs, the events of those, and the alternatives: four queries."""
+    asked = [message.id for message in messages if message.role == Message.Role.USER]
+    answering = [message.run_id for message in messages if message.role == Message.Role.ASSISTANT]
+    answer = Message.objects.filter(run=OuterRef("pk"), role=Message.Role.ASSISTANT)
+    runs = Run.objects.filter(Q(message__in=asked) | Q(id__in=answering)).annotate(has_answer=Exists(answer))
+    by_id = {run.id: run for run in runs}
+    for message in messages:
+        message.run = by_id.get(message.run_id) if message.run_id else None
+    unanswered = unanswered_runs(
+        messages, by_id.values(), {run.id for run in by_id.values() if vars(run)["has_answer"]}
+    )
+    shown = [*unanswered.values(), *(by_id[run] for run in answering if run in by_id)]
+    events = RunEvent.objects.filter(run__in=shown).exclude(channel="answer").order_by("run_id", "seq")
+    return build_turns(messages, unanswered, events, tree.siblings(conversation, messages))
 
 
 def _page(user: User, conversation: Conversation | None, runs: list[dict[str, Any]]) -> dict[str, Any]:

@@ -18,7 +18,13 @@ def make_conversation(user: User, title: str = "Figures") -> Conversation:
 
 
 def make_message(conversation: Conversation, content: str = "Hello", role: str = "user", **fields: Any) -> Message:
-    return Message.objects.create(conversation=conversation, content=content, role=role, **fields)
+    """It follows the end of the visible branch, unless `parent` says otherwise."""
+    conversation.refresh_from_db(fields=["leaf"])
+    fields.setdefault("parent_id", conversation.leaf_id)
+    message = Message.objects.create(conversation=conversation, content=content, role=role, **fields)
+    Conversation.objects.filter(id=conversation.id).update(leaf=message)
+    conversation.leaf = message
+    return message
 
 
 def make_run(message: Message, status: str = "queued", **fields: Any) -> Run:

@@ -17,11 +17,12 @@ register = template.Library()
 ICON_SET = "@iconify-json/lucide/icons.json"
 # fmt: off
 ICONS = (
-    "activity", "archive", "archive-restore", "arrow-down", "arrow-left", "arrow-right", "arrow-up", "check",
-    "chevron-down", "chevron-right", "circle-alert", "circle-check", "circle-help", "circle-stop", "circle-x", "clock",
-    "copy", "ellipsis", "hand", "info", "key-round", "list-tree", "loader-circle", "log-out", "menu", "message-square",
-    "monitor", "moon", "pencil", "pin", "pin-off", "rotate-ccw", "search", "settings", "shrink", "square", "square-pen",
-    "sun", "trash", "triangle-alert", "undo-2", "user", "wifi-off", "x",
+    "activity", "archive", "archive-restore", "arrow-down", "arrow-left", "arrow-right", "arrow-up", "bot", "check",
+    "chevron-down", "chevron-left", "chevron-right", "circle-alert", "circle-check", "circle-help", "circle-stop",
+    "circle-x", "clock", "copy", "ellipsis", "git-branch", "hand", "info", "key-round", "list-tree",
+    "loader-circle", "log-out", "menu", "message-square", "monitor", "moon", "pencil", "pin", "pin-off",
+    "refresh-cw", "rotate-ccw", "search", "settings", "shrink", "square", "square-pen", "sun", "thumbs-down",
+    "thumbs-up", "trash", "triangle-alert", "undo-2", "user", "wifi-off", "x",
 )
 # fmt: on
 

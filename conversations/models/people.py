@@ -21,6 +21,7 @@ class Interrupt(models.Model):
         READ = "read", "On its way to the model"
         ADMITTED = "admitted", "Read by the run"
         RECALLED = "recalled", "Taken back"
+        RETURNED = "returned", "Waits to be given back to its writer"
         HANDED_OVER = "handed_over", "Became the next turn"
 
     UNSEEN = (State.QUEUED, State.READ)  # no reply of a model that knew it is on record
@@ -32,6 +33,10 @@ class Interrupt(models.Model):
 
     class Meta:
         ordering = ["id"]
+        indexes = [
+            # a page asks for what was left over when it is opened
+            models.Index(fields=["message"], condition=Q(state="returned"), name="interrupt_returned"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.message_id}: {self.state}"

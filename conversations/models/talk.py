@@ -20,6 +20,14 @@ class Conversation(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="conversations")
     agent = models.ForeignKey("tools_admin.Agent", on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    leaf = models.ForeignKey(
+        "Message",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="The end of the visible branch; what is said next follows it.",
+    )
     title = models.CharField(max_length=200, blank=True)
     pinned = models.BooleanField(default=False)
     archived = models.BooleanField(default=False)
@@ -50,6 +58,10 @@ class Message(models.Model):
         USER = "user", "You"
         ASSISTANT = "assistant", "Assistant"
 
+    class Feedback(models.TextChoices):
+        GOOD = "good", "Good answer"
+        BAD = "bad", "Bad answer"
+
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="messages")
     parent = models.ForeignKey("self", on_delete=models.CASCADE, null=True, blank=True, related_name="children")
@@ -60,6 +72,7 @@ class Message(models.Model):
     injected = models.BooleanField(default=False, help_text="Sent while a run was going on.")
     recalled = models.BooleanField(default=False)
     pinned = models.BooleanField(default=False, help_text="Stays in the agent's context.")
+    feedback = models.CharField(max_length=4, choices=Feedback, blank=True)
     client_id = models.CharField(max_length=64, blank=True, help_text="The sender's own id: one message per id.")
     created_at = models.DateTimeField(auto_now_add=True)
 

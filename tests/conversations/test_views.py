@@ -14,7 +14,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from accounts.models import User
 from conversations.models import Approval, Call, Conversation, Inspection, Message, Run, RunEvent
-from tests.factories import make_run
+from tests.factories import make_message, make_run
 from tools_admin.models import Agent
 
 pytestmark = pytest.mark.django_db
@@ -43,14 +43,14 @@ def make_turn(
 ) -> Run:
     """A finished turn with one tool call."""
     conversation = conversation or Conversation.objects.create(user=user, title=question)
-    message = Message.objects.create(conversation=conversation, role="user", content=question)
+    message = make_message(conversation, question)
     now = timezone.now()
     run = Run.objects.create(
         conversation=conversation, user=user, message=message, status="completed", reason="final_answer", answer=answer,
         iterations=2, usage={"input_tokens": 1200, "output_tokens": 40}, model={"label": "Test model"}, deadline=now,
         started_at=now - timedelta(seconds=4.2), ended_at=now, next_seq=4,
     )  # fmt: skip
-    Message.objects.create(conversation=conversation, role="assistant", content=answer, run=run)
+    make_message(conversation, answer, "assistant", run=run)
     Call.objects.create(
         run=run, key="react/1/tool/0", kind="tool", effect_class="pure", state="succeeded", epoch=1, started_at=now,
         request={"name": "calculator", "arguments": {}}, result={"content": "2 + 3 = 5"}, ended_at=now,
@@ -105,7 +105,7 @@ def test_the_page_state_holds_the_steps_and_where_to_go_on(page: Client, ada: Us
 
 def test_a_run_without_an_answer_stands_at_the_end(page: Client, ada: User) -> None:
     run = make_turn(ada)
-    later = Message.objects.create(conversation=run.conversation, role="user", content="And now?")
+    later = make_message(run.conversation, "And now?")
     active = Run.objects.create(conversation=run.conversation, user=ada, message=later, deadline=timezone.now())
     html = page.get(f"/c/{run.conversation_id}/").content.decode()
     assert html.index("And now?") < html.index(f'data-run="{active.id}"')
@@ -114,6 +114,7 @@ def test_a_run_without_an_answer_stands_at_the_end(page: Client, ada: User) -> N
 def test_of_failed_attempts_only_the_latest_is_shown(page: Client, ada: User) -> None:
     run = make_turn(ada)
     Message.objects.filter(run=run).delete()
+    Conversation.objects.filter(id=run.conversation_id).update(leaf=run.message)
     now = timezone.now()
     Run.objects.filter(id=run.id).update(status="failed", answer="")
     second = Run.objects.create(
@@ -142,7 +143,8 @@ def test_pages_make_a_fixed_number_of_queries(
         make_turn(ada, f"Other conversation {number}")
     for address, queries in {
         "/": 3,  # agent, list, what waits
-        f"/c/{run.conversation_id}/": 7,  # conversation and agent, default agent, messages, runs, events, list, waiting
+        # conversation and agent, default agent, branch, runs, alternatives, events, list, what waits
+        f"/c/{run.conversation_id}/": 8,
         "/approvals/": 4,  # approvals, calls in doubt, list, what waits
         "/runs/": 4,  # count, runs, list, what waits
         f"/runs/{run.id}/": 6,  # permissions of the user and of groups, run, calls, list, what waits
@@ -231,7 +233,7 @@ def test_a_page_that_missed_nothing_gets_nothing(page: Client, ada: User) -> Non
 
 def test_what_waits_is_listed_for_its_person_alone(page: Client, ada: User, eve: User) -> None:
     conversation = Conversation.objects.create(user=ada, title="Send it")
-    message = Message.objects.create(conversation=conversation, role="user", content="Send it")
+    message = make_message(conversation, "Send it")
     run = make_run(message, "waiting", reason="approval")
     Approval.objects.create(
         run=run, key="react/1/tool/0", tool_name="send_mail", arguments={"to": "<b>Bob</b>"}, expires_at=run.deadline

@@ -1,15 +1,17 @@
 /* A run in the thread: its work, its answer, how it ended, and what can be done with it. */
 
-import { ApiError, request } from "#app/api.js";
 import { clone, copyText, icon, one, setText, h } from "#app/dom.js";
 import { duration, gettext, ngettext } from "#app/i18n.js";
 import { toast } from "#app/toast.js";
+import { startFeedback, startPin } from "#chat/marks.js";
 import { renderInto } from "#chat/render.js";
 import { Requests } from "#chat/requests.js";
 import { isEnded, pending } from "#chat/run-state.js";
 import { Timeline } from "#chat/timeline.js";
 
 /** @typedef {import("#chat/run-state.js").Run} Run */
+
+const ON_AN_ANSWER = ["copy", "regenerate", "branch", "feedback", "pin"]; // buttons that need one
 
 export class Answer {
   /**
@@ -32,6 +34,7 @@ export class Answer {
     one("[data-details]", this.element).setAttribute("href", `/runs/${run.id}/`);
     one("[data-copy]", this.element).addEventListener("click", () => this.#copy());
     startPin(this.element);
+    startFeedback(this.element);
     one("[data-retry]", this.element).addEventListener("click", () => retry(run.id));
     this.draw();
   }
@@ -56,7 +59,9 @@ export class Answer {
     if (run.text) renderInto(this.text, run.text);
     this.#outcome();
     this.foot.hidden = !ended;
-    for (const selector of ["[data-copy]", "[data-pin]"]) one(selector, this.element).hidden = !run.messageId || !run.text;
+    for (const button of ON_AN_ANSWER.flatMap((name) => [...this.element.querySelectorAll(`[data-${name}]`)])) {
+      /** @type {HTMLElement} */ (button).hidden = !run.messageId || !run.text;
+    }
     if (ended) this.#facts();
   }
 
@@ -101,28 +106,4 @@ function outcome(run) {
   if (run.status === "waiting" && pending(run).length === 0 && !run.doubt) return { words: gettext("Waiting for a person to decide."), kind: "notice-wait", symbol: "clock" };
   if (run.reason.startsWith("limit") || run.reason === "max_iterations") return { words: gettext("The run reached its limit; the answer says what was done and what was not."), kind: "notice-warn", symbol: "triangle-alert" };
   return { words: "", kind: "", symbol: "info" };
-}
-
-/**
- * The pin button of a question or an answer. A pinned message stays in the agent's context.
- * @param {HTMLElement} element with `data-message`
- */
-export function startPin(element) {
-  const button = one("[data-pin]", element);
-  const show = (/** @type {boolean} */ pinned) => {
-    button.setAttribute("aria-pressed", String(pinned));
-    one(".pinned-mark", element).hidden = !pinned;
-  };
-  button.addEventListener("click", async () => {
-    const pinned = button.getAttribute("aria-pressed") !== "true";
-    show(pinned);
-    try {
-      await request("PATCH", `/messages/${element.dataset.message}`, { pinned });
-      toast(pinned ? gettext("Pinned: the agent keeps this message in mind") : gettext("Unpinned"));
-    } catch (error) {
-      show(!pinned);
-      if (!(error instanceof ApiError)) throw error;
-      toast(error.message);
-    }
-  });
 }

@@ -5,6 +5,7 @@ import { one } from "#app/dom.js";
 import { gettext } from "#app/i18n.js";
 import { toast } from "#app/toast.js";
 import { announce } from "#chat/announce.js";
+import { Branching } from "#chat/branching.js";
 import { Composer } from "#chat/composer.js";
 import { showConnection } from "#chat/connection.js";
 import { Line } from "#chat/line.js";
@@ -31,9 +32,11 @@ const thread = new Thread(page.runs, {
   retry: (run) => act({ type: "retry", run }),
   takeBack: (question) => (question.id ? meanwhile.takeBack(question) : sender.takeBack(question.clientId)),
   withdraw: (answer) => meanwhile.withdraw(answer.run),
+  edit: (question, content, clientId) => branching.edit(question, content, clientId),
 });
 const composer = new Composer({ limit: page.max_message_chars, draftKey: draftKey(), send, stop });
 const meanwhile = new Meanwhile(thread, composer);
+const branching = new Branching(thread, reload);
 const scroller = new Scroller();
 const sender = new Sender(page.user, thread, composer, { transmit: (action) => line.send(action), begun: adopt });
 const line = new Line({ onOpen: catchUp, onMessage: receive, onState: showConnection });
@@ -43,11 +46,12 @@ for (const button of document.querySelectorAll("[data-starter]")) {
 }
 showRunning();
 watchModelStatus();
+if (page.returned) meanwhile.collectSoon(false);
 composer.form.dataset.ready = "";
 
 /** @param {string} content */
 function send(content) {
-  meanwhile.sent.add(sender.send(content));
+  meanwhile.sent.add(sender.send(content, branching.atTheEnd()));
   scroller.toEnd();
 }
 
@@ -92,6 +96,18 @@ async function settle() {
   showRunning();
 }
 
+/** Another branch is visible now: the thread becomes what the server has. */
+async function reload() {
+  if (new URLSearchParams(location.search).has("before")) return location.assign(location.pathname);
+  page.changed = null;
+  const rendered = await readAgain(page);
+  if (!rendered) return;
+  thread.replace(rendered);
+  sender.showWaiting();
+  watch();
+  showRunning();
+}
+
 async function settleRun() {
   const answer = thread.active;
   if (!answer) return;
@@ -111,9 +127,10 @@ function receive(data) {
 
 /** @param {any} ack */
 function acknowledged(ack) {
-  const content = sender.acknowledged(ack);
+  const { content, parent } = sender.acknowledged(ack);
   const { client_id, conversation, message, run, injected } = ack;
   if (conversation !== shown.conversation) return;
+  if (parent) reload();
   thread.question({ clientId: client_id, id: message, content, injected, run });
   if (!injected) changed(thread.answer(run));
 }
@@ -168,6 +185,7 @@ function event(envelope) {
 /** What concerns this person everywhere: the list, and messages sent from other tabs. @type {Object<string, (data: any) => void>} */
 const personal = {
   conversation(data) {
+    if (data.branch) return data.id === shown.conversation && data.branch !== page.branch && reload();
     list.conversation(data);
     if (data.id !== shown.conversation) return;
     if (data.deleted) return location.assign("/");

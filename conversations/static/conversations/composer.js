@@ -49,6 +49,7 @@ export class Composer {
   /** Gives text back to its writer, after what stands there by now. @param {string} text */
   giveBack(text) {
     this.content = this.content.trim() ? `${this.content}\n\n${text}` : text;
+    this.#keep();
     this.area.focus();
   }
 
@@ -108,8 +109,7 @@ export class Composer {
 
   /** @param {KeyboardEvent} event */
   #key(event) {
-    if (event.key !== "Enter" || event.shiftKey) return;
-    if (event.isComposing || event.keyCode === IME_KEY_CODE) return; // Enter that ends a composition is not ours
+    if (!isPlainEnter(event)) return;
     event.preventDefault();
     this.#submit();
   }
@@ -135,3 +135,6 @@ export class Composer {
     } catch { /* full or forbidden: the text is still on the page */ }
   }
 }
+
+/** Enter that sends: not a new line, not the end of a composition. @param {KeyboardEvent} event */
+export const isPlainEnter = (event) => event.key === "Enter" && !event.shiftKey && !event.isComposing && event.keyCode !== IME_KEY_CODE;

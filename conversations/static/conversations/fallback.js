@@ -37,10 +37,10 @@ export class Fallback {
     }
   }
 
-  /** @param {{client_id: string, conversation?: string, content: string}} message */
-  async #sendMessage({ client_id, conversation, content }) {
+  /** @param {{client_id: string, conversation?: string, content: string, parent?: string}} message */
+  async #sendMessage({ client_id, conversation, content, parent }) {
     if (conversation) {
-      const sent = await request("POST", `/conversations/${conversation}/messages`, { content, client_id });
+      const sent = await request("POST", `/conversations/${conversation}/messages`, { content, client_id, parent });
       return this.#sent({ ...sent, client_id, conversation });
     }
     const run = await request("POST", "/runs", { input: content, client_id });

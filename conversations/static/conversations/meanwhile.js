@@ -4,6 +4,9 @@ import { ApiError, request } from "#app/api.js";
 import { toast } from "#app/toast.js";
 import { decide } from "#chat/approval-card.js";
 import { pending } from "#chat/run-state.js";
+import { shown } from "#chat/shell.js";
+
+const OTHERS_MS = 1500; // the page where it was written comes first
 
 /** @typedef {import("#chat/run-state.js").Run} Run @typedef {import("#chat/question.js").Question} Question */
 
@@ -17,11 +20,14 @@ export class Meanwhile {
     this.composer = composer;
     /** @type {Set<string>} client ids of what was sent from this page */
     this.sent = new Set();
+    this.timer = 0;
   }
 
   /** @param {Question} question */
   async takeBack(question) {
-    if (await attempt(request("POST", `/messages/${question.id}/recall`))) this.returned(question.id);
+    if (!(await attempt(request("POST", `/messages/${question.id}/recall`)))) return;
+    this.thread.remove(question.id);
+    this.composer.giveBack(question.content);
   }
 
   /** Every request that the run waits for; then it goes on and reads what was sent. @param {Run} run */
@@ -29,14 +35,10 @@ export class Meanwhile {
     for (const approval of pending(run)) await attempt(decide(approval.id, "withdraw"));
   }
 
-  /**
-   * The server has given a message back: it goes where it was written, or where somebody is looking.
-   * @param {string} id
-   */
+  /** The server has given a message back. @param {string} id */
   returned(id) {
     const question = this.thread.remove(id);
-    if (!question || (document.hidden && !this.sent.has(question.clientId))) return;
-    this.composer.giveBack(question.content);
+    if (question) this.collectSoon(this.sent.has(question.clientId));
   }
 
   /** @param {Run} run */
@@ -44,6 +46,26 @@ export class Meanwhile {
     if (run.status !== "cancelled" || run.reason !== "user") return;
     const unread = this.thread.injected.filter((q) => this.thread.isUnread(q, run));
     for (const question of unread) this.returned(question.id);
+  }
+
+  /**
+   * What nobody had read when its run was stopped goes into the composer where it was written, or where somebody is
+   * looking. The server gives it to one page.
+   * @param {boolean} written here
+   */
+  collectSoon(written) {
+    clearTimeout(this.timer);
+    if (written || !document.hidden) this.timer = setTimeout(() => this.#collect(), written ? 0 : OTHERS_MS);
+    else document.addEventListener("visibilitychange", () => this.collectSoon(false), { once: true });
+  }
+
+  async #collect() {
+    try {
+      const { items } = await request("POST", `/conversations/${shown.conversation}/collect`);
+      if (items.length > 0) this.composer.giveBack(items.map((/** @type {any} */ item) => item.content).join("\n\n"));
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error; // they wait on the server for the next page
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 /* Messages that the server has not confirmed yet. They outlive the page and are sent again under the same id. */
 
-/** @typedef {{client_id: string, conversation: string | null, content: string, at: number}} Entry */
+/** @typedef {{client_id: string, conversation: string | null, content: string, parent: string, at: number}} Entry */
 
 export class Outbox {
   /** @param {string} user whose messages these are: a browser may have several */
@@ -31,10 +31,11 @@ export class Outbox {
   /**
    * @param {string | null} conversation
    * @param {string} content
+   * @param {string} parent the message after which it begins a branch; empty: the end of the conversation
    * @returns {Entry}
    */
-  add(conversation, content) {
-    const entry = { client_id: newId(), conversation, content, at: Date.now() };
+  add(conversation, content, parent) {
+    const entry = { client_id: newId(), conversation, content, parent, at: Date.now() };
     this.#store([...this.entries, entry]);
     return entry;
   }
@@ -60,7 +61,7 @@ export class Outbox {
 }
 
 /** `randomUUID` exists on https and localhost only. */
-function newId() {
+export function newId() {
   if (crypto.randomUUID) return crypto.randomUUID();
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }

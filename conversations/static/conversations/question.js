@@ -3,7 +3,7 @@
 import { clone, copyText, one, setText } from "#app/dom.js";
 import { gettext } from "#app/i18n.js";
 import { toast } from "#app/toast.js";
-import { startPin } from "#chat/answer.js";
+import { startPin } from "#chat/marks.js";
 
 const TALL_PX = 260;
 
@@ -27,7 +27,9 @@ export class Question {
     /** The writer's own id of it, if this page knows it. */
     this.clientId = "";
     /** That run, as far as the page knows. */
-    this.run = "";
+    this.run = this.element.dataset.run ?? "";
+    /** @type {import("#chat/question-editor.js").QuestionEditor | null} */
+    this.editor = null;
     this.#fold();
   }
 
@@ -60,7 +62,7 @@ export class Question {
   setState(state, words) {
     this.element.dataset.state = state;
     setText(this.note, words);
-    one("[data-pin]", this.element).hidden = state === "unsent";
+    for (const name of ["edit", "pin"]) one(`[data-${name}]`, this.element).hidden = state === "unsent";
     one("[data-take-back]", this.element).hidden = state !== "unsent";
     one("[data-withdraw]", this.element).hidden = true;
   }

@@ -1,7 +1,7 @@
 /* The conversation as the server renders it now, for what happened while this page was not connected. */
 
 /**
- * @param {{changed: string | null}} page when the conversation last changed, as far as the page knows
+ * @param {{changed: string | null, branch: string | null}} page when the conversation last changed, as far as the page knows, and the end of its branch
  * @returns {Promise<{element: ParentNode, runs: any[]} | null>} null: nothing has changed, or it cannot be read now
  */
 export async function readAgain(page) {
@@ -15,8 +15,8 @@ export async function readAgain(page) {
   }
   if (response.status !== 200 || response.redirected) return null;
   const rendered = new DOMParser().parseFromString(await response.text(), "text/html");
-  const { runs, changed } = JSON.parse(rendered.querySelector("#page-data")?.textContent ?? "{}");
-  page.changed = changed;
+  const { runs, changed, branch } = JSON.parse(rendered.querySelector("#page-data")?.textContent ?? "{}");
+  Object.assign(page, { changed, branch });
   const element = rendered.querySelector(".thread");
   return element && { element, runs };
 }

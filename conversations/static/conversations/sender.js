@@ -22,12 +22,21 @@ export class Sender {
     this.thread = thread;
     this.composer = composer;
     this.page = page;
+    this.showWaiting();
+  }
+
+  /** What the server has not confirmed stands at the end of the thread. */
+  showWaiting() {
     for (const entry of this.outbox.entries.filter((e) => e.conversation === shown.conversation)) this.#showUnsent(entry);
   }
 
-  /** @param {string} content @returns {string} the message's client id */
-  send(content) {
-    const entry = this.outbox.add(shown.conversation, content);
+  /**
+   * @param {string} content
+   * @param {string} parent the message after which it begins a branch; empty: the end of the conversation
+   * @returns {string} the message's client id
+   */
+  send(content, parent) {
+    const entry = this.outbox.add(shown.conversation, content, parent);
     this.thread.question({ clientId: entry.client_id, content });
     if (this.#isNext(entry)) this.#transmit(entry);
     setTimeout(() => this.#entry(entry.client_id) && this.#showUnsent(entry), NOTICE_AFTER_MS);
@@ -46,12 +55,12 @@ export class Sender {
     if (entry) this.composer.giveBack(entry.content);
   }
 
-  /** @param {any} ack @returns {string} what was sent, if this page knows it */
+  /** @param {any} ack @returns {{content: string, parent: string}} what was sent, if this page knows it */
   acknowledged({ client_id, conversation }) {
-    const content = this.#entry(client_id)?.content ?? "";
+    const { content = "", parent = "" } = this.#entry(client_id) ?? {};
     this.arrived(client_id, conversation);
     this.outbox.remove(client_id);
-    return content;
+    return { content, parent };
   }
 
   /** A message of this page is on record, as its `ack` or the person's own stream tells. @param {string} clientId @param {string} conversation */
@@ -97,8 +106,8 @@ export class Sender {
   }
 
   /** @param {Entry} entry */
-  #transmit({ client_id, conversation, content }) {
-    this.page.transmit({ type: "send", client_id, content, ...(conversation ? { conversation } : {}) });
+  #transmit({ client_id, conversation, content, parent }) {
+    this.page.transmit({ type: "send", client_id, content, ...(conversation ? { conversation } : {}), ...(parent ? { parent } : {}) });
   }
 
   /** @param {Entry} entry */

@@ -3,6 +3,7 @@
 import { one } from "#app/dom.js";
 import { Answer } from "#chat/answer.js";
 import { Question } from "#chat/question.js";
+import { QuestionEditor } from "#chat/question-editor.js";
 import { createRun, fold, isEnded } from "#chat/run-state.js";
 
 const TICK_MS = 100;
@@ -10,7 +11,8 @@ const TICK_MS = 100;
 export class Thread {
   /**
    * @param {any[]} runs what the page knows of the runs it shows
-   * @param {{retry: (run: string) => void, changed: (answer: Answer) => void, takeBack: (question: Question) => void, withdraw: (answer: Answer) => void}} actions
+   * @param {{retry: (run: string) => void, changed: (answer: Answer) => void, takeBack: (question: Question) => void, withdraw: (answer: Answer) => void,
+   *   edit: (question: Question, content: string, clientId: string) => Promise<string>}} actions
    */
   constructor(runs, actions) {
     this.root = one(".thread");
@@ -30,6 +32,7 @@ export class Thread {
    */
   take(rendered) {
     if (!rendered) return;
+    if (!this.#continuesIn(rendered.element)) return this.replace(rendered);
     /** @type {HTMLElement | null} */
     let before = null;
     for (const element of this.#entries(rendered.element)) {
@@ -42,6 +45,22 @@ export class Thread {
     }
     this.root.hidden = this.isEmpty;
     this.offer();
+  }
+
+  /** Shows what the server renders instead of what stands here. @param {{element: ParentNode, runs: any[]}} rendered */
+  replace({ element, runs }) {
+    this.answers.clear();
+    this.questions.clear();
+    this.root.replaceChildren(...[...element.children].map((child) => document.importNode(child, true)));
+    for (const entry of this.#entries(this.root)) this.#enter(entry, runs);
+    this.root.hidden = this.isEmpty;
+    this.offer();
+  }
+
+  /** Whether the last message here stands there too: another branch may have been taken meanwhile. @param {ParentNode} rendered */
+  #continuesIn(rendered) {
+    const last = [...this.#entries(this.root)].map((entry) => entry.dataset.message).filter(Boolean).at(-1);
+    return !last || rendered.querySelector(`[data-message="${CSS.escape(last)}"]`) !== null;
   }
 
   /** A message whose confirmation has not come yet is known by its writer's id. @param {HTMLElement} element that the server rendered */
@@ -138,6 +157,7 @@ export class Thread {
     this.questions.set(key, question);
     question.on("take-back", () => this.actions.takeBack(question));
     question.on("withdraw", () => this.active && this.actions.withdraw(this.active));
+    question.editor ??= new QuestionEditor(question, (content, clientId) => this.actions.edit(question, content, clientId));
   }
 
   /** A message that its run did not read begins the next turn. @param {Question} question */

@@ -1,0 +1,68 @@
+"""Other ways through a conversation: a message written anew, an answer made anew, a look at the alternatives.
+
+Each is refused while a run is going on: its answer belongs where its question stands.
+"""
+
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+
+from accounts.models import User
+from conversations import tree
+from conversations.errors import NotAQuestion, NotFound, RunActive
+from conversations.lifecycle import start_run
+from conversations.models import Conversation, Message, Run
+from conversations.services import Place, Sent, send_message, set_leaf
+
+
+def edit_message(user: User, message_id: UUID, content: str, *, client_id: str = "") -> Sent:
+    """A message of the user in other words, beside the old one; a run answers it.
+
+    Raises NotFound, NotAQuestion, RunActive, and what sending raises.
+    """
+    message = _message(user, message_id)
+    if message.role != Message.Role.USER:
+        raise NotAQuestion
+    place = Place(message.parent_id)
+    return send_message(user, content, conversation_id=message.conversation_id, client_id=client_id, place=place)
+
+
+def regenerate(user: User, message_id: UUID) -> Run:
+    """Another answer beside this one; for a message of the user, another answer to it. Raises NotFound, RunActive."""
+    try:
+        with transaction.atomic(durable=True):
+            message = _message(user, message_id)
+            question = message if message.role == Message.Role.USER else message.parent
+            if question is None:
+                raise NotFound("message")
+            _refuse_while_running(message.conversation)
+            run = start_run(question, mode=message.run.mode if message.run else "")
+            set_leaf(message.conversation, question)
+    except IntegrityError:
+        raise RunActive from None
+    return run
+
+
+def show_branch(user: User, conversation_id: UUID, message_id: UUID) -> Conversation:
+    """Makes the newest branch through this message the visible one. Raises NotFound, RunActive."""
+    with transaction.atomic(durable=True):
+        message = _message(user, message_id)
+        if message.conversation_id != conversation_id:
+            raise NotFound("message")
+        # In this order: the row is held from here on, and whoever starts a run writes it before they commit.
+        set_leaf(message.conversation, Message(id=tree.newest_below(message.id)))
+        _refuse_while_running(message.conversation)
+    return message.conversation
+
+
+def _message(user: User, message_id: UUID) -> Message:
+    rows = Message.objects.visible_to(user).select_related("conversation__agent", "parent", "run")
+    message = rows.filter(id=message_id, recalled=False).first()
+    if message is None:
+        raise NotFound("message")
+    return message
+
+
+def _refuse_while_running(conversation: Conversation) -> None:
+    if Run.objects.active().filter(conversation=conversation).exists():
+        raise RunActive
