@@ -65,23 +65,25 @@ def group_conversations(conversations: Iterable[Conversation], today: date) -> l
     return list(groups.values())
 
 
-def unanswered_runs(messages: Iterable[Message], runs: Iterable[Run], answered: set[UUID]) -> dict[UUID, Run]:
-    """By message, what stands in the place of its answer: its latest run, unless that is one of the `answered`."""
+def attempts(messages: Iterable[Message], runs: Iterable[Run], answered: set[UUID]) -> dict[UUID, Run | None]:
+    """By message that began a run, the run that stands in the place of its answer: the latest one, and none if that is
+    one of the `answered` or an answer follows."""
     latest = {run.message_id: run for run in sorted(runs, key=lambda run: run.created_at)}
     followed = {message.parent_id for message in messages if message.role == Message.Role.ASSISTANT}
-    return {m: run for m, run in latest.items() if run.id not in answered and m not in followed}
+    return {m: None if run.id in answered or m in followed else run for m, run in latest.items()}
 
 
 def build_turns(
     messages: list[Message],
-    unanswered: dict[UUID, Run],
+    began: dict[UUID, Run | None],
     events: Iterable[RunEvent],
     children: dict[UUID | None, list[UUID]],
 ) -> list[Turn]:
     """The thread, oldest first, of a branch's messages. A run stands where its answer does; one without an answer
     after all messages it read.
 
-    `unanswered` are runs by their message (`unanswered_runs`), `children` the alternatives (`tree.siblings`).
+    `began` tells which messages began a run, and of those without an answer which one (`attempts`); `children` are the
+    alternatives (`tree.siblings`).
     """
     by_run: dict[UUID, list[dict[str, Any]]] = {}
     for event in events:
@@ -97,11 +99,11 @@ def build_turns(
         if message.role == Message.Role.ASSISTANT:
             turns.append(turn(message, message.run, message.parent_id))
             continue
-        if waiting and message.id in unanswered:
+        if waiting and message.id in began:
             turns.append(Turn(None, waiting, by_run.get(waiting.id, [])))
             waiting = None
         turns.append(turn(message, None, message.parent_id))
-        waiting = unanswered.get(message.id, waiting)
+        waiting = began.get(message.id, waiting)
     if waiting:
         turns.append(turn(None, waiting, messages[-1].id))
     return turns

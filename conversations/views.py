@@ -17,12 +17,12 @@ from conversations import tree
 from conversations.models import Approval, Call, Conversation, Interrupt, Message, Run, RunEvent
 from conversations.presenters import (
     Turn,
+    attempts,
     build_turns,
     group_conversations,
     page_state,
     present_approval,
     present_doubt,
-    unanswered_runs,
 )
 from conversations.services import record_inspection
 from conversations.trace import present_calls
@@ -125,13 +125,12 @@ def _turns(conversation: Conversation, messages: list[Message]) -> list[Turn]:
     runs = Run.objects.filter(Q(message__in=asked) | Q(id__in=answering)).annotate(has_answer=Exists(answer))
     by_id = {run.id: run for run in runs}
     for message in messages:
-        message.run = by_id.get(message.run_id) if message.run_id else None
-    unanswered = unanswered_runs(
-        messages, by_id.values(), {run.id for run in by_id.values() if vars(run)["has_answer"]}
-    )
-    shown = [*unanswered.values(), *(by_id[run] for run in answering if run in by_id)]
+        if message.run_id in by_id:
+            message.run = by_id[message.run_id]
+    began = attempts(messages, by_id.values(), {run.id for run in by_id.values() if vars(run)["has_answer"]})
+    shown = [*filter(None, began.values()), *(by_id[run] for run in answering if run in by_id)]
     events = RunEvent.objects.filter(run__in=shown).exclude(channel="answer").order_by("run_id", "seq")
-    return build_turns(messages, unanswered, events, tree.siblings(conversation, messages))
+    return build_turns(messages, began, events, tree.siblings(conversation, messages))
 
 
 def _page(user: User, conversation: Conversation | None, runs: list[dict[str, Any]]) -> dict[str, Any]:

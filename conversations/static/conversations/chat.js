@@ -89,18 +89,30 @@ async function settle() {
   if (!line.isOpen) return; // the next connection tries again
   try {
     await settleRun();
-    if (shown.conversation) thread.take(await readAgain(page));
+    if (shown.conversation) await readMore();
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
   }
   showRunning();
 }
 
+/** What was written while this page was away follows what stands here, unless another branch is visible now. */
+async function readMore() {
+  const { last } = thread;
+  const rendered = await readAgain(page);
+  if (rendered && last && !rendered.element.querySelector(`[data-message="${last}"]`)) await reload();
+  else thread.take(rendered);
+}
+
 /** Another branch is visible now: the thread becomes what the server has. */
 async function reload() {
   if (new URLSearchParams(location.search).has("before")) return location.assign(location.pathname);
-  page.changed = null;
-  const rendered = await readAgain(page);
+  let last, rendered;
+  do {
+    ({ last } = thread);
+    page.changed = null;
+    rendered = await readAgain(page);
+  } while (rendered && last !== thread.last); // something came in meanwhile
   if (!rendered) return;
   thread.replace(rendered);
   sender.showWaiting();

@@ -32,7 +32,6 @@ export class Thread {
    */
   take(rendered) {
     if (!rendered) return;
-    if (!this.#continuesIn(rendered.element)) return this.replace(rendered);
     /** @type {HTMLElement | null} */
     let before = null;
     for (const element of this.#entries(rendered.element)) {
@@ -57,10 +56,9 @@ export class Thread {
     this.offer();
   }
 
-  /** Whether the last message here stands there too: another branch may have been taken meanwhile. @param {ParentNode} rendered */
-  #continuesIn(rendered) {
-    const last = [...this.#entries(this.root)].map((entry) => entry.dataset.message).filter(Boolean).at(-1);
-    return !last || rendered.querySelector(`[data-message="${CSS.escape(last)}"]`) !== null;
+  /** The id of the last message that the server has confirmed. */
+  get last() {
+    return [...this.#entries(this.root)].map((entry) => entry.dataset.message ?? "").filter(Boolean).at(-1) ?? "";
   }
 
   /** A message whose confirmation has not come yet is known by its writer's id. @param {HTMLElement} element that the server rendered */
