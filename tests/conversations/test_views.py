@@ -19,7 +19,7 @@ from tools_admin.models import Agent
 
 pytestmark = pytest.mark.django_db
 
-QUERIES_EVERY_PAGE = 2  # session, user
+QUERIES_EVERY_PAGE = 4  # session, user, permissions of the user and of groups
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def test_pages_make_a_fixed_number_of_queries(
         f"/c/{run.conversation_id}/": 8,
         "/approvals/": 4,  # approvals, calls in doubt, list, what waits
         "/runs/": 4,  # count, runs, list, what waits
-        f"/runs/{run.id}/": 6,  # permissions of the user and of groups, run, calls, list, what waits
+        f"/runs/{run.id}/": 4,  # run, calls, list, what waits
     }.items():
         with django_assert_num_queries(QUERIES_EVERY_PAGE + queries):
             page.get(address)
