@@ -24,7 +24,6 @@ VIEW_INSPECTIONS = "conversations.view_inspection"
 
 # Each opens pages of the admin; without any of them there is nothing to see there.
 PERMISSIONS = (MANAGE_PEOPLE, CONFIGURE, APPROVE, VIEW_ALL_RUNS, VIEW_INSPECTIONS)
-OPENING_ADMIN = (MANAGE_PEOPLE, CONFIGURE, VIEW_ALL_RUNS, VIEW_INSPECTIONS)
 
 # Name of the group → what its members may do.
 DEFAULT_ROLES = {
@@ -57,7 +56,7 @@ class RolesBackend(BaseBackend):
 
 def may_enter_admin(user: Any) -> bool:
     """Whoever finds something there. `is_staff` alone opens an empty page that says so."""
-    return bool(user.is_active and (user.is_staff or any(user.has_perm(name) for name in OPENING_ADMIN)))
+    return bool(user.is_active and (user.is_staff or any(user.has_perm(name) for name in PERMISSIONS)))
 
 
 def is_above(user: Any, other: User) -> bool:

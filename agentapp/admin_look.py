@@ -98,6 +98,8 @@ UNFOLD = {
                 "items": [
                     _page(_("Runs"), "history", "conversations_run", "conversations.view_all_runs"),
                     _page(_("Calls"), "receipt_long", "conversations_call", "conversations.view_all_runs"),
+                    _page(_("Unknown outcomes"), "help", "conversations_doubt", "accounts.approve"),
+                    _page(_("Settled calls"), "task_alt", "conversations_settlement", "conversations.view_all_runs"),
                     _page(_("Inspections"), "visibility", "conversations_inspection", "conversations.view_inspection"),
                 ],
             },

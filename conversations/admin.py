@@ -22,7 +22,8 @@ from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, RangeDateFilter, RelatedDropdownFilter
 from unfold.decorators import display
 
-from conversations.models import Call, Inspection, Run
+import conversations.admin_doubts  # noqa: F401 - registers itself
+from conversations.models import Call, Inspection, Run, Settlement
 
 _COLOURS = {
     "queued": "info",
@@ -174,6 +175,24 @@ class InspectionAdmin(RecordAdmin):
     @admin.display(description=_("whose run"), ordering="run__user__username")
     def owner(self, inspection: Inspection) -> str:
         return inspection.run.user.get_username()
+
+
+@admin.register(Settlement)
+class SettlementAdmin(RecordAdmin):
+    """Who said what became of a call."""
+
+    list_display = ("at", "user", "tool_name", "outcome", "owner", "run_id")
+    list_filter = ("outcome", ("user", AutocompleteSelectFilter), ("at", DaysFilter))
+    list_select_related = ("user", "run__user")
+    search_fields = ("user__username", "run__user__username", "run__id__startswith")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Settlement]:
+        settled: QuerySet[Settlement] = super().get_queryset(request)
+        return settled.defer("result", "run__answer", "run__error")
+
+    @admin.display(description=_("whose run"), ordering="run__user__username")
+    def owner(self, settlement: Settlement) -> str:
+        return settlement.run.user.get_username()
 
 
 def _seconds(row: Run | Call) -> str:

@@ -11,30 +11,33 @@ from conversations.cleaning import clean
 from conversations.errors import NotFound, NothingToResolve
 from conversations.events import KeyedEvent, bounded
 from conversations.lifecycle import add_events, put_back
-from conversations.models import Approval, Call, Run, RunEvent
+from conversations.models import Approval, Call, Run, RunEvent, Settlement
 
-OUTCOMES = ("done", "not_done", "retry")
+OUTCOMES = tuple(Settlement.Outcome.values)
 
 
 def resolve(user: User, run_id: UUID, key: str, outcome: str, result: str = "") -> Run:
-    """`done` (with what it gave), `not_done`, or `retry` (do it now); the run goes on.
+    """`done` (with what it gave), `not_done`, or `retry` (do it now); the run goes on. Who said so is on record.
 
     Raises NotFound, NothingToResolve.
     """
     with transaction.atomic(durable=True):
-        run = Run.objects.visible_to(user).select_for_update().filter(id=run_id).first()
+        run = Run.objects.settleable_by(user).select_for_update(of=("self",)).filter(id=run_id).first()
         if run is None:
             raise NotFound("run")
         call = run.calls.filter(key=key, state=Call.State.UNKNOWN).first()
         if run.status != Run.Status.WAITING or call is None:
             raise NothingToResolve
+        said = clean(result)
+        name = call.request.get("name", "")
+        Settlement.objects.create(run=run, key=key, tool_name=name, outcome=outcome, result=said, user=user)
         if outcome == "retry":
             Approval.objects.filter(run=run, key=key, state=Approval.State.CONSUMED).update(
                 state=Approval.State.APPROVED
             )
             call.delete()
         else:
-            _settle(run, call, outcome == "done", clean(result))
+            _settle(run, call, outcome == "done", said)
         put_back(run)
     return run
 

@@ -149,7 +149,7 @@ def approvals(request: HttpRequest) -> HttpResponse:
     """What waits for this person: calls to decide on, and calls of unknown outcome; oldest first."""
     user = signed_in(request)
     asked = Approval.objects.visible_to(user).filter(state=Approval.State.PENDING).select_related("run__message")
-    doubtful = Call.objects.visible_to(user).filter(state=Call.State.UNKNOWN, run__status=Run.Status.WAITING)
+    doubtful = Call.objects.visible_to(user).in_doubt()
     requests = [
         *(present_approval(approval) for approval in asked[:LISTED_REQUESTS]),
         *(present_doubt(call) for call in doubtful.select_related("run__message")[:LISTED_REQUESTS]),

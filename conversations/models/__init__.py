@@ -4,8 +4,19 @@ PostgreSQL is the truth. What must never be false is a constraint here, not a ch
 request to a row is `visible_to(user)`.
 """
 
-from conversations.models.people import Approval, Inspection, Interrupt
-from conversations.models.record import Call, Run, RunEvent
+from conversations.models.people import Approval, Inspection, Interrupt, Settlement
+from conversations.models.record import Call, Doubt, Run, RunEvent
 from conversations.models.talk import Conversation, Message
 
-__all__ = ["Approval", "Call", "Conversation", "Inspection", "Interrupt", "Message", "Run", "RunEvent"]
+__all__ = [
+    "Approval",
+    "Call",
+    "Conversation",
+    "Doubt",
+    "Inspection",
+    "Interrupt",
+    "Message",
+    "Run",
+    "RunEvent",
+    "Settlement",
+]

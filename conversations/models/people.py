@@ -6,6 +6,7 @@ from typing import Self
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
 from conversations.models.record import Run
@@ -99,3 +100,28 @@ class Inspection(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} looked at {self.run_id}"
+
+
+class Settlement(models.Model):
+    """A person's word on a call of which nobody saw the end."""
+
+    class Outcome(models.TextChoices):
+        DONE = "done", _("It was done")
+        NOT_DONE = "not_done", _("It was not done")
+        RETRY = "retry", _("Do it now")
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="settlements")
+    key = models.CharField(max_length=200, help_text="The call's position in the run.")
+    tool_name = models.CharField(_("tool"), max_length=64)
+    outcome = models.CharField(_("outcome"), max_length=8, choices=Outcome)
+    result = models.TextField(_("result"), blank=True)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("settled call")
+        verbose_name_plural = _("settled calls")
+        ordering = ["-at"]
+
+    def __str__(self) -> str:
+        return f"{self.tool_name}: {self.get_outcome_display()}"

@@ -6,8 +6,10 @@ from typing import Self
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
+from accounts.roles import APPROVE
 from conversations.models.talk import Conversation, Message
 
 
@@ -21,6 +23,10 @@ class RunQuerySet(models.QuerySet["Run"]):
         if user.is_active and user.has_perm("conversations.view_all_runs"):
             return self.all()
         return self.visible_to(user)
+
+    def settleable_by(self, user: User) -> Self:
+        """Runs whose calls of unknown outcome the user may settle: one's own, all with `approve`."""
+        return self.all() if user.is_active and user.has_perm(APPROVE) else self.visible_to(user)
 
     def active(self) -> Self:
         return self.filter(status__in=["queued", "running", "waiting"])
@@ -110,6 +116,10 @@ class CallQuerySet(models.QuerySet["Call"]):
     def visible_to(self, user: User) -> Self:
         return self.filter(run__user_id=user.pk) if user.is_active else self.none()
 
+    def in_doubt(self) -> Self:
+        """Those of which nobody saw the end, while their run waits for a person to say what became of them."""
+        return self.filter(state=Call.State.UNKNOWN, run__status=Run.Status.WAITING)
+
 
 class Call(models.Model):
     """One position of a run's journal: a model call, a tool call, a clock reading … and its result."""
@@ -144,6 +154,15 @@ class Call(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+
+class Doubt(Call):
+    """A call of which nobody saw the end, as the admin lists it."""
+
+    class Meta:
+        proxy = True
+        verbose_name = _("call of unknown outcome")
+        verbose_name_plural = _("calls of unknown outcome")
 
 
 class RunEvent(models.Model):
