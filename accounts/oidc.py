@@ -6,6 +6,7 @@ subject, never by an address: linking needs a signed-in user.
 """
 
 import hashlib
+import logging
 import secrets
 from typing import Any
 
@@ -14,21 +15,28 @@ from allauth.core.internal.deferred import jwt
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.helpers import render_authentication_error
 from allauth.socialaccount.internal import jwtkit
-from allauth.socialaccount.models import SocialLogin
+from allauth.socialaccount.models import SocialApp, SocialLogin
 from allauth.socialaccount.providers.base.constants import AuthProcess
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView, OAuth2LoginView
 from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
 from django.conf import settings
 from django.contrib.auth.models import Group
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from requests import RequestException
 
 from accounts import invitations
 from accounts.models import User
 
+log = logging.getLogger(__name__)
+
 SIGNATURES = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+
+
+class Refused(OAuth2Error):  # type: ignore[misc]
+    """What the issuer sent is not believed. The message is for the log and holds nothing secret."""
 
 
 def nonce_of(code_verifier: str) -> str:
@@ -37,7 +45,7 @@ def nonce_of(code_verifier: str) -> str:
 
 
 class OidcClient(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
-    """One exchange with the issuer. What is wrong with its answers is an `OAuth2Error`."""
+    """One exchange with the issuer. What is wrong with its answers is `Refused`."""
 
     nonce = ""
 
@@ -45,7 +53,7 @@ class OidcClient(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
     def openid_config(self) -> dict[str, Any]:
         config: dict[str, Any] = super().openid_config
         if str(config.get("issuer", "")).rstrip("/") != settings.OIDC_ISSUER:
-            raise OAuth2Error("The configuration is of another issuer than OIDC_ISSUER.")
+            raise Refused("The configuration is of another issuer than OIDC_ISSUER.")
         return config
 
     def get_access_token_data(self, request: HttpRequest, app: Any, client: Any, pkce_code_verifier: Any = None) -> Any:
@@ -57,14 +65,14 @@ class OidcClient(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
             claims = self._decode_id_token(app, kwargs["response"]["id_token"])
             info = self._fetch_user_info(token.token)
             if info["sub"] != claims["sub"]:
-                raise OAuth2Error("User info and ID token speak of different people.")
+                raise Refused("User info and ID token speak of different people.")
             return self.get_provider().sociallogin_from_response(request, {**claims, **info})
         except (KeyError, TypeError, ValueError) as error:
-            raise OAuth2Error(f"An answer of the issuer is incomplete: {error!r}") from error
+            raise Refused(f"An answer of the issuer is incomplete ({type(error).__name__}).") from error
 
     def _decode_id_token(self, app: Any, id_token: str) -> dict[str, Any]:
         if jwt.get_unverified_header(id_token).get("alg") not in SIGNATURES:
-            raise OAuth2Error("The ID token is not signed with a public key.")
+            raise Refused("The ID token is not signed with a public key.")
         claims: dict[str, Any] = jwtkit.verify_and_decode(
             credential=id_token,
             keys_url=self.openid_config["jwks_uri"],
@@ -73,9 +81,9 @@ class OidcClient(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
             lookup_kid=jwtkit.lookup_kid_jwk,
         )
         if not secrets.compare_digest(str(claims.get("nonce", "")), self.nonce):
-            raise OAuth2Error("The ID token was made for another sign-in.")
+            raise Refused("The ID token was made for another sign-in.")
         if claims.get("azp", app.client_id) != app.client_id:
-            raise OAuth2Error("The ID token was made for another client.")
+            raise Refused("The ID token was made for another client.")
         return claims
 
 
@@ -93,11 +101,7 @@ class OidcProvider(OpenIDConnectProvider):  # type: ignore[misc]
 
     def redirect(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """A page that leads on, instead of a redirect: `form-action` of our content policy forbids that one."""
-        try:
-            answer: HttpResponse = super().redirect(request, *args, **kwargs)
-        except (OAuth2Error, RequestException, KeyError, ValueError) as error:
-            response: HttpResponse = render_authentication_error(request, self, exception=error)
-            return response
+        answer: HttpResponse = super().redirect(request, *args, **kwargs)
         if answer.status_code != 302:
             return answer
         return render(request, "accounts/leaving.html", {"address": answer["Location"], "name": self.name})
@@ -109,6 +113,27 @@ class OidcProvider(OpenIDConnectProvider):  # type: ignore[misc]
         return {**kept, "groups": [str(group) for group in groups] if isinstance(groups, list) else []}
 
 
+def login(request: HttpRequest, provider_id: str) -> HttpResponse:
+    return _view(OAuth2LoginView, request, provider_id)
+
+
+def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
+    return _view(OAuth2CallbackView, request, provider_id)
+
+
+def _view(kind: Any, request: HttpRequest, provider_id: str) -> HttpResponse:
+    """The library's own views would talk to the issuer without what `OidcClient` checks."""
+    client = OidcClient(request, provider_id)
+    response: HttpResponse
+    try:
+        response = kind.adapter_view(client)(request)
+    except SocialApp.DoesNotExist:
+        raise Http404 from None
+    except (OAuth2Error, RequestException, jwt.PyJWTError, KeyError) as error:
+        response = render_authentication_error(request, client.get_provider(), exception=error)
+    return response
+
+
 class OidcAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     """Who gets an account, with which address and groups."""
 
@@ -116,6 +141,11 @@ class OidcAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         session = super().get_requests_session()
         session.max_redirects = 0  # what an issuer answers comes from the issuer
         return session
+
+    def on_authentication_error(self, request: HttpRequest, provider: Any, **details: Any) -> None:
+        exception = details.get("exception")
+        why = str(exception) if isinstance(exception, Refused) else type(exception).__name__
+        log.warning("Nobody was signed in by %s: %s", provider, why)
 
     def populate_user(self, request: HttpRequest, sociallogin: SocialLogin, data: dict[str, Any]) -> User:
         """Only a verified address becomes the account's: it is where passwords are reset to."""

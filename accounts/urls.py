@@ -6,12 +6,11 @@ from typing import Any
 from allauth.account import urls as account_urls
 from allauth.mfa import urls as mfa_urls
 from allauth.socialaccount import urls as social_urls
-from allauth.socialaccount.providers.openid_connect import urls as oidc_urls
 from django.contrib.auth.decorators import login_required
 from django.urls import include, path
 from django.views.generic import RedirectView
 
-from accounts import my_account, views
+from accounts import my_account, oidc, views
 
 # Not among them: adding addresses and confirming them. One's address decides where passwords are reset to, so it is
 # an administrator's to change.
@@ -46,7 +45,8 @@ urlpatterns = [
     path("account/keys/<int:key_id>/revoke/", my_account.revoke_key, name="account_revoke_key"),
     path("account/second-factor/", _TO_ACCOUNT, name="mfa_index"),
     path("account/second-factor/", include(mfa_urls.urlpatterns)),
-    path("account/", include(oidc_urls.urlpatterns)),
+    path("account/oidc/<str:provider_id>/login/", oidc.login, name="openid_connect_login"),
+    path("account/oidc/<str:provider_id>/login/callback/", oidc.callback, name="openid_connect_callback"),
     path("account/sso/", _only(social_urls.urlpatterns, SOCIAL_PAGES)),
     path("account/connections/", _TO_ACCOUNT, name="socialaccount_connections"),
     path("account/", _only(account_urls.urlpatterns, ACCOUNT_PAGES)),
