@@ -221,6 +221,7 @@ ACCOUNT_LOGIN_METHODS = {"username", "email"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"  # addresses are the administrators' to change
 ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_REAUTHENTICATION_METHODS = ("password", "mfa")
 INVITATION_DAYS = env.invitation_days
 
 MFA_ADAPTER = "accounts.adapter.SecondFactorAdapter"
@@ -237,7 +238,7 @@ OIDC_GROUP_MAP = oidc_group_map(env.oidc_group_map)
 SOCIALACCOUNT_ADAPTER = "accounts.oidc.OidcAdapter"
 SOCIALACCOUNT_EMAIL_AUTHENTICATION = False  # an address is no proof of being somebody
 SOCIALACCOUNT_STORE_TOKENS = False
-SOCIALACCOUNT_ONLY = False
+SOCIALACCOUNT_REAUTHENTICATION_REQUIRED = True
 SOCIALACCOUNT_PROVIDERS: dict[str, Any] = {
     "openid_connect": {
         "provider_class": "accounts.oidc.OidcProvider",

@@ -110,7 +110,8 @@ def test_an_address_never_links_to_an_account(
 def test_linking_needs_the_signed_in_user(browser: Client, issuer: OidcProvider, grace: User) -> None:
     browser.post("/account/login/", {"login": "grace", "password": PASSWORD})
     answer = sign_in(browser, issuer, "connect")
-    assert answer["Location"] == "/account/"
+    assert answer["Location"].startswith("/account/reauthenticate/") and not SocialAccount.objects.exists()
+    assert browser.post(answer["Location"], {"password": PASSWORD})["Location"] == "/account/"
     assert SocialAccount.objects.get(uid="abc-123").user == grace
     other = Client(REMOTE_ADDR="fd00::78")
     sign_in(other, issuer)
