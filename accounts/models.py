@@ -38,9 +38,9 @@ class User(AbstractUser):
 
     class Meta(AbstractUser.Meta):
         permissions = [
-            ("manage_people", _("Manages people: accounts, invitations, groups, API keys")),
-            ("configure", _("Configures systems, models, tools and agents")),
-            ("approve", _("Decides on calls of other people's runs that wait for approval")),
+            ("manage_people", "Can manage people"),
+            ("configure", "Can configure systems, models, tools and agents"),
+            ("approve", "Can decide on calls of other people's runs"),
         ]
         constraints = [
             # One signs in with either, in any case: neither may mean two people.
@@ -114,6 +114,8 @@ class SetupLink(models.Model):
 
 
 class InvitationQuerySet(models.QuerySet["Invitation"]):
+    # No `visible_to`: invitations are seen in the admin only, by its own permissions.
+
     def open(self) -> "InvitationQuerySet":
         """Those that make an account now: not used, not withdrawn, not too old, of an inviter who still may."""
         return self.filter(used_at=None, withdrawn_at=None, expires_at__gt=timezone.now(), invited_by__is_active=True)

@@ -12,6 +12,7 @@ from django.contrib.auth.backends import BaseBackend
 from django.contrib.auth.models import Group, Permission
 from django.db.models import Q, QuerySet
 from django.utils import translation
+from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop as noop
 
 from accounts.models import User
@@ -24,6 +25,15 @@ VIEW_INSPECTIONS = "conversations.view_inspection"
 
 # Each opens pages of the admin; without any of them there is nothing to see there.
 PERMISSIONS = (MANAGE_PEOPLE, CONFIGURE, APPROVE, VIEW_ALL_RUNS, VIEW_INSPECTIONS)
+
+# In the words of the pages where they are given.
+WORDS = {
+    MANAGE_PEOPLE: _("Manages people: accounts, invitations, groups, API keys, budgets"),
+    CONFIGURE: _("Configures systems, models, tools and agents"),
+    APPROVE: _("Decides on calls of other people's runs that wait for approval"),
+    VIEW_ALL_RUNS: _("Looks at everybody's runs; each look is recorded"),
+    VIEW_INSPECTIONS: _("Sees who looked at whose run"),
+}
 
 # Name of the group → what its members may do.
 DEFAULT_ROLES = {
@@ -77,12 +87,18 @@ def groups_within(user: Any) -> QuerySet[Group]:
     return Group.objects.exclude(permissions__in=Permission.objects.exclude(pk__in=own.values("pk")))
 
 
-def permissions_of(names: Iterable[str]) -> list[Permission]:
-    pairs = [name.split(".") for name in names]
+def permissions_called(names: Iterable[str]) -> QuerySet[Permission]:
+    """The rows of permissions named `app.codename`."""
     condition = Q(pk=None)
-    for app, codename in pairs:
+    for name in names:
+        app, _dot, codename = name.partition(".")
         condition |= Q(content_type__app_label=app, codename=codename)
-    return list(Permission.objects.filter(condition).select_related("content_type"))
+    return Permission.objects.filter(condition).select_related("content_type")
+
+
+def words_for(permission: Permission) -> str:
+    """What a permission allows; `content_type` is loaded."""
+    return str(WORDS.get(f"{permission.content_type.app_label}.{permission.codename}", permission.name))
 
 
 def seed_roles() -> None:
@@ -91,4 +107,4 @@ def seed_roles() -> None:
         return
     with translation.override(settings.LANGUAGE_CODE):
         for name, permissions in DEFAULT_ROLES.items():
-            Group.objects.create(name=translation.gettext(name)).permissions.set(permissions_of(permissions))
+            Group.objects.create(name=translation.gettext(name)).permissions.set(permissions_called(permissions))

@@ -5,7 +5,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.contrib.auth.models import Group, Permission
+from django.contrib.auth.models import Group
 from django.db.models import Count, ManyToManyField, Model, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.text import capfirst
@@ -13,19 +13,15 @@ from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
-from accounts.roles import PERMISSIONS, groups_within
+from accounts.roles import PERMISSIONS, groups_within, permissions_called, words_for
 
 
 class PermissionsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
     """The permissions that open something, as a list to tick. Django makes four for every table, used or not."""
 
     def __init__(self) -> None:
-        opening = Q(pk=None)
-        for name in PERMISSIONS:
-            app, _dot, codename = name.partition(".")
-            opening |= Q(content_type__app_label=app, codename=codename)
         super().__init__(
-            Permission.objects.filter(opening),
+            permissions_called(PERMISSIONS),
             required=False,
             widget=UnfoldAdminCheckboxSelectMultipleWidget(),
             label=_("Permissions"),
@@ -33,7 +29,7 @@ class PermissionsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg
         )
 
     def label_from_instance(self, obj: Any) -> str:
-        return str(_(obj.name))
+        return words_for(obj)
 
 
 class GroupsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
@@ -63,11 +59,11 @@ class GroupsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
 def grants() -> Iterator[tuple[str, "ManyToManyField[Any, Any]"]]:
     """Every field by which something is granted to groups: name in the form, and the field of the granted model.
 
-    The models come from apps above this one; they are found by their pointing here.
+    The models come from apps above this one; they are found by their pointing here and by having `visible_to`.
     """
     for relation in Group._meta.related_objects:
         field = relation.remote_field
-        if isinstance(field, ManyToManyField) and relation.related_model._meta.app_label != "accounts":
+        if isinstance(field, ManyToManyField) and hasattr(field.model._default_manager, "visible_to"):
             yield f"{relation.related_model._meta.model_name}_{field.name}", field
 
 
@@ -140,7 +136,7 @@ class GroupAdmin(ModelAdmin):  # type: ignore[misc]
 
     @admin.display(description=_("may"))
     def rights(self, group: Group) -> str:
-        return ", ".join(str(_(permission.name)) for permission in group.permissions.all())
+        return " · ".join(words_for(permission) for permission in group.permissions.all())
 
     def get_fieldsets(self, request: HttpRequest, obj: Group | None = None) -> Any:
         granted = [name for name, _field in grants()]

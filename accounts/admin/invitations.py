@@ -85,6 +85,10 @@ class InvitationAdmin(ModelAdmin):  # type: ignore[misc]
             field.offer(groups_within(request.user), groups_within(request.user).none())
         return made
 
+    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        once = {"show_save_and_add_another": False, "show_save_and_continue": False}
+        return super().render_change_form(request, {**context, **once}, *args, **kwargs)
+
     def has_change_permission(self, request: HttpRequest, obj: Invitation | None = None) -> bool:
         """The list's action changes; a sent invitation itself stays what it was."""
         return super().has_change_permission(request, obj) and obj is None

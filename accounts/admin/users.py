@@ -65,9 +65,9 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[misc,type-arg]
     def state(self, user: User) -> tuple[str, Any]:
         return ("open", _("open")) if user.is_active else ("disabled", _("disabled"))
 
-    @admin.display(description=_("second factor"), boolean=True)
-    def second_factor(self, user: User) -> bool:
-        return bool(vars(user).get("has_factor"))
+    @admin.display(description=_("second factor"))
+    def second_factor(self, user: User) -> Any:
+        return _("on") if vars(user).get("has_factor") else _("off")
 
     def formfield_for_manytomany(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
         return GroupsField() if db_field.name == "groups" else super().formfield_for_manytomany(db_field, request)

@@ -5,7 +5,7 @@ from django.contrib.auth.models import Group, Permission
 
 from accounts import services
 from accounts.models import ApiKey, User
-from accounts.roles import MANAGE_PEOPLE, permissions_of
+from accounts.roles import MANAGE_PEOPLE, permissions_called
 from tests.accounts.conftest import PASSWORD
 
 USERS = "/admin/accounts/user/"
@@ -21,7 +21,7 @@ def admin(client, ada):
 @pytest.fixture
 def manager(client, grace):
     """Grace may do everything with people that permissions can give, and is no superuser."""
-    grace.user_permissions.set(permissions_of([MANAGE_PEOPLE]))
+    grace.user_permissions.set(permissions_called([MANAGE_PEOPLE]))
     client.force_login(grace)
     return client
 

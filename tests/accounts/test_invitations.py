@@ -12,7 +12,7 @@ from django.utils import timezone
 from accounts import invitations
 from accounts.errors import InvitationInvalid, MayNotHandOut
 from accounts.models import Invitation, User
-from accounts.roles import MANAGE_PEOPLE, permissions_of
+from accounts.roles import MANAGE_PEOPLE, permissions_called
 from tests.accounts.conftest import PASSWORD
 
 ADD = "/admin/accounts/invitation/add/"
@@ -21,7 +21,7 @@ ANSWERS = {"username": "lin", "email": "lin@example.org", "password1": PASSWORD,
 
 @pytest.fixture
 def manager(grace: User) -> User:
-    grace.user_permissions.set(permissions_of([MANAGE_PEOPLE]))
+    grace.user_permissions.set(permissions_called([MANAGE_PEOPLE]))
     return User.objects.get(pk=grace.pk)
 
 
@@ -120,7 +120,7 @@ def test_nobody_hands_out_more_than_they_have(manager):
 def test_an_invitation_falls_with_the_rights_of_its_sender(manager, ada):
     group = Group.objects.create(name="Chess")
     token = token_of(invite(manager, groups=[group]))
-    group.permissions.set(permissions_of(["accounts.configure"]))
+    group.permissions.set(permissions_called(["accounts.configure"]))
     assert not invitations.is_open(token), "the group has become more than its sender may hand out"
     group.permissions.clear()
     assert invitations.is_open(token)
