@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .errors import IncompleteStream, ModelError, ModelUnavailable
+from .interrupts import InterruptQueue
 from .journal import EffectClass
 from .limits import Spent
 from .scope import Scope
 from .tools import Tool, cut_text, error_result
 
 if TYPE_CHECKING:
-    from .react import ReActAgent
+    from .agent import Agent
     from .tool_batch import Gate
 
 # An agent that may call itself would go on for ever.
@@ -40,10 +41,10 @@ _PARAMETERS = {
 class AgentTool(Tool):
     """A tool whose calls another agent works on. Called on its own, `run` is a run of that agent."""
 
-    agent: ReActAgent = field(kw_only=True)
+    agent: Agent = field(kw_only=True)
 
 
-def agent_tool(agent: ReActAgent, name: str, description: str) -> AgentTool:
+def agent_tool(agent: Agent, name: str, description: str) -> AgentTool:
     async def run(request: str) -> str:
         return (await agent.run(request)).answer
 
@@ -61,7 +62,7 @@ async def delegate(tool: AgentTool, request: str, scope: Scope, gate: Gate | Non
     child.gate, child.limits, child.stream_direct = gate, spent.limits, False
     begun = spent.seconds
     try:
-        done = await child._work(request, scope, spent)
+        done = await child._work(request, (), scope, InterruptQueue(), spent)
     except (ModelUnavailable, IncompleteStream):
         raise
     except ModelError as error:
