@@ -15,9 +15,11 @@ With a real model: `OpenAIChatModel(openai.AsyncOpenAI(), "name", abilities={"to
 Nothing here imports a web framework, and importing it loads no provider's client.
 """
 
+from .agent import Agent
 from .attempts import RetryPolicy
 from .chain import ModelChain
 from .context import Compaction, ContextGuard, micro_compact
+from .dag import DAGAgent, DAGExecutor, DAGPlanner
 from .errors import (
     BadModelRequest,
     ContentFiltered,
@@ -37,6 +39,7 @@ from .errors import (
     StructuredOutputError,
     UnknownOutcome,
 )
+from .evaluation import Verdict, evaluate_draft
 from .events import Event
 from .history import merge_adjacent, repair_history, validate_pairing
 from .interrupts import InterruptQueue
@@ -46,9 +49,16 @@ from .limits import Limits
 from .messages import Chunk, Completion, Message, ToolCall, Usage
 from .models import ChatModel, ModelRegistry
 from .openai_model import OpenAIChatModel
+from .plan_analysis import Analysis, PlanAnalyzer
+from .plan_check import validate_plan
+from .plan_execute import PlanExecuteAgent
+from .planning import Planner
+from .plans import Plan, PlanStep, StepOutcome
 from .prices import Prices
 from .react import ReActAgent
 from .results import AgentResult, StepResult
+from .rewoo import ReWOOAgent
+from .routing import Route, Workflow, extract_parameters, route_request
 from .scripted_model import ScriptedChatModel
 from .selection import TOOL_SELECTION_MAX, TOOL_SELECTION_THRESHOLD, select_tools
 from .structured import UNSET, StructuredCallResult, structured_llm_call
@@ -61,8 +71,10 @@ __all__ = [
     "TOOL_SELECTION_MAX",
     "TOOL_SELECTION_THRESHOLD",
     "UNSET",
+    "Agent",
     "AgentResult",
     "Allow",
+    "Analysis",
     "Artifact",
     "BadModelRequest",
     "CallKind",
@@ -73,6 +85,9 @@ __all__ = [
     "ContentFiltered",
     "ContextGuard",
     "ContextOverflow",
+    "DAGAgent",
+    "DAGExecutor",
+    "DAGPlanner",
     "Deny",
     "EffectClass",
     "EngineError",
@@ -92,14 +107,22 @@ __all__ = [
     "ModelUnavailable",
     "OpenAIChatModel",
     "PairingError",
+    "Plan",
+    "PlanAnalyzer",
     "PlanError",
+    "PlanExecuteAgent",
+    "PlanStep",
+    "Planner",
     "Prices",
     "ReActAgent",
+    "ReWOOAgent",
     "ReplayMismatch",
     "RetryPolicy",
+    "Route",
     "RunSuspended",
     "ScriptExhausted",
     "ScriptedChatModel",
+    "StepOutcome",
     "StepResult",
     "StructuredCallResult",
     "StructuredOutputError",
@@ -109,15 +132,21 @@ __all__ = [
     "ToolResult",
     "UnknownOutcome",
     "Usage",
+    "Verdict",
+    "Workflow",
     "budget_for",
     "current_call_key",
     "estimate_tokens",
+    "evaluate_draft",
     "extract_json",
+    "extract_parameters",
     "merge_adjacent",
     "micro_compact",
     "repair_history",
+    "route_request",
     "select_tools",
     "structured_llm_call",
     "tool",
     "validate_pairing",
+    "validate_plan",
 ]

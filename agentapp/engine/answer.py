@@ -38,25 +38,25 @@ async def write_answer(
     *,
     attempt: int = 0,
     postscript: str = "",
-    role: str = "synthesis",
+    check: Callable[[str], bool] | None = None,
     on_text: OnText | None = None,
 ) -> Written:
     """The model's text over `messages`, in answer events and in the journal; `postscript` is added in any case.
 
     When the model fails before its first word, `fallback` is delivered. When it fails later the text begins anew, with
-    a new attempt.
+    a new attempt. A text that has to pass a `check` is sent when it is whole, and replaced by the fallback if it fails.
     """
 
     async def effect() -> dict[str, Any]:
-        writer = AnswerWriter(scope.emit, attempt, on_text)
-        completion = await _write(model, messages, writer, fallback)
+        writer = AnswerWriter(scope.voice, attempt, on_text)
+        completion = await _write(model, messages, writer, fallback, check)
         if postscript:
             await writer.write(postscript)
             text = completion.message.text + postscript
             completion = replace(completion, message=replace(completion.message, content=text))
         return {**completion.to_dict(), "model": model.name, "attempt": writer.attempt}
 
-    request = llm_request(model, messages, 0, role, {}, estimate_tokens(messages))
+    request = llm_request(model, messages, 0, "synthesis", {}, estimate_tokens(messages))
     record = await scope.call("answer/llm/0", CallKind.LLM, request, effect, finished=_done)
     completion = Completion.from_dict(record)
     return Written(completion.message.text, completion.usage, record["attempt"])
@@ -66,7 +66,7 @@ async def publish_answer(scope: Scope, text: str, *, attempt: int = 0, on_text: 
     """A text that is known already, in answer events."""
 
     async def effect() -> dict[str, Any]:
-        writer = AnswerWriter(scope.emit, attempt, on_text)
+        writer = AnswerWriter(scope.voice, attempt, on_text)
         await _copy(text, writer)
         return {"text": text, "attempt": writer.attempt}
 
@@ -106,11 +106,23 @@ def _done(record: dict[str, Any]) -> Iterable[Event]:
     return (answer_done(record["attempt"]),)
 
 
-async def _write(model: ChatModel, messages: Sequence[Message], writer: AnswerWriter, fallback: str) -> Completion:
+async def _write(
+    model: ChatModel,
+    messages: Sequence[Message],
+    writer: AnswerWriter,
+    fallback: str,
+    check: Callable[[str], bool] | None,
+) -> Completion:
     """The model's text, at a second attempt if the first broke off, or else the fallback."""
     for _ in range(2):
         try:
-            completion = await writer.copy(model.stream_chat(messages))
+            if check is not None:
+                completion = await AnswerWriter(None, 0).copy(model.stream_chat(messages))
+                if not check(completion.message.text):
+                    break
+                await _copy(completion.message.text, writer)
+            else:
+                completion = await writer.copy(model.stream_chat(messages))
         except ModelError:
             if not writer.has_spoken:
                 break

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,6 +92,18 @@ def inject(content: str, message_id: str) -> Event:
 
 def phase(name: str, **details: Any) -> Event:
     return Event("phase", {"phase": name, **details})
+
+
+def plan_made(version: int, kind: str, steps: Iterable[dict[str, Any]]) -> Event:
+    """A plan, or a new version of it. Arguments are in the trace."""
+    told = [{**{k: v for k, v in step.items() if k != "tool_args"}, "status": "pending"} for step in steps]
+    return Event("plan", {"version": version, "kind": kind, "steps": told})
+
+
+def plan_step(version: int, step_id: str, status: str, **details: Any) -> Event:
+    """`status` is running, done, failed or skipped."""
+    data = {"version": version, "step_id": step_id, "status": status, **details}
+    return Event("plan", _cut(data, "result") if "result" in data else data)
 
 
 def compact(original_messages: int, kept_messages: int) -> Event:

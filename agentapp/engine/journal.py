@@ -18,6 +18,15 @@ Effect = Callable[[], Awaitable[dict[str, Any]]]
 Finished = Callable[[dict[str, Any]], Iterable[Event]]
 
 
+def giving(result: dict[str, Any]) -> Effect:
+    """No effect at all: a result that is known already."""
+
+    async def effect() -> dict[str, Any]:
+        return result
+
+    return effect
+
+
 class CallKind(StrEnum):
     LLM = "llm"
     TOOL = "tool"

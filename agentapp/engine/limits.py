@@ -51,8 +51,8 @@ class Spent:
             spent.cost += cost
             spent.tool_calls += tool_calls
 
-    def reached(self) -> str | None:
-        """The name of the first limit that forbids another call."""
+    def reached(self, *, ignoring: str = "") -> str | None:
+        """The name of the first limit that forbids another call; a tool needs no model call."""
         limits, whole = self.limits, self._whole
         checks = (
             ("model_calls", whole.usage.calls + whole.open_model_calls + 1, limits.model_calls),
@@ -61,7 +61,7 @@ class Spent:
             ("cost", whole.cost, limits.cost),
             ("seconds", self.seconds, limits.seconds),
         )
-        return next((name for name, used, limit in checks if limit and used >= limit), None)
+        return next((name for name, used, limit in checks if limit and used >= limit and name != ignoring), None)
 
     @property
     def seconds_left(self) -> float | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .messages import Message, ToolCall, Usage
+from .plans import Plan
 from .tools import Artifact
 
 
@@ -30,7 +31,8 @@ class AgentResult:
     """The end of a run. An equal journal gives an equal result.
 
     `answer` is the loop's own answer and `streamed` tells that it went out as answer events while it was made.
-    `stream_answer()` adds its call to `usage` and leaves in `delivered` the whole text that it gave out.
+    `stream_answer()` adds its call to `usage` and leaves in `delivered` the whole text that it gave out. `plan` is the
+    last plan of a planned loop.
     """
 
     answer: str
@@ -43,6 +45,7 @@ class AgentResult:
     streamed: bool = False
     attempt: int = 0
     delivered: str | None = field(default=None, compare=False)
+    plan: Plan | None = None
 
     @property
     def tool_steps(self) -> list[StepResult]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -22,26 +22,41 @@ MOST_CALLS = 5
 class Scope:
     """Prefixes keys, and hands the events of effects that really happen to `emit`.
 
-    Of an agent that works for another only the tool calls are told, marked with the call that it works on.
+    A part of a larger work marks its steps with what it is a part of and does not speak to the user. Of an agent that
+    works for another only the tool calls are told.
     """
 
     journal: Journal
     emit: Emit | None = None
     prefix: str = ""
-    works_on: str | None = None
+    marks: Mapping[str, str] = field(default_factory=dict)
+    only_calls: bool = False
 
     def child(self, name: str) -> Scope:
         return replace(self, prefix=self.key(name)) if name else self
 
     def of_agent(self, name: str, call_id: str) -> Scope:
-        return replace(self.child(name), works_on=call_id)
+        return replace(self.child(name), marks={**self.marks, "parent_call_id": call_id}, only_calls=True)
+
+    def of_step(self, name: str, step_id: str) -> Scope:
+        return replace(self.child(name), marks={**self.marks, "step_id": step_id})
+
+    @property
+    def voice(self) -> Emit | None:
+        """Where the text of an answer goes: to the user, or to nobody."""
+        return None if self.marks else self.emit
 
     def _told(self, events: Iterable[Event]) -> Sequence[Event]:
-        if self.works_on is None:
+        if not self.marks:
             return tuple(events)
-        marked = {"parent_call_id": self.works_on}
-        calls = [event for event in events if event.channel == "step" and event.data["type"] == "iteration"]
-        return [replace(event, data={**event.data, **marked}) for event in calls]
+        return [event for event in map(self._marked, events) if event is not None]
+
+    def _marked(self, event: Event) -> Event | None:
+        if event.channel != "step":
+            return None if self.only_calls or event.channel == "answer" else event
+        if event.data["type"] not in (("iteration",) if self.only_calls else ("iteration", "thinking")):
+            return None
+        return replace(event, data={**event.data, **self.marks})
 
     def key(self, name: str) -> str:
         return f"{self.prefix}/{name}" if self.prefix else name

@@ -13,7 +13,7 @@ from typing import Any
 from .delegation import AgentTool, delegate
 from .errors import RunSuspended, UnknownOutcome
 from .events import Event, tool_done, tool_start
-from .journal import CallKind, Effect, EffectClass
+from .journal import CallKind, Effect, EffectClass, giving
 from .limits import Spent
 from .messages import ToolCall, Usage
 from .scope import Scope
@@ -42,6 +42,13 @@ class Deny:
 
 
 Gate = Callable[[Tool, dict[str, Any], str], Awaitable[Allow | Deny]]
+
+
+async def ask(gate: Gate | None, tool: Tool, arguments: dict[str, Any], key: str) -> Allow | Deny:
+    """The gate's word, or without one what holds of itself."""
+    if gate is None:
+        return Deny("this tool needs an approval, and nobody can give it") if tool.needs_approval else Allow()
+    return await gate(tool, arguments, key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +85,12 @@ class ToolBatch:
         Every call comes to its end before `UnknownOutcome` or, after it, `RunSuspended` leaves.
         """
         if len(calls) == 1:
-            return [await self._one(iteration, 0, calls[0], refusals[0])]
+            return [await self.one(iteration, 0, calls[0], refusals[0])]
         places = asyncio.Semaphore(self.concurrency)
 
         async def bounded(slot: int) -> dict[str, Any]:
             async with places:
-                return await self._one(iteration, slot, calls[slot], refusals[slot])
+                return await self.one(iteration, slot, calls[slot], refusals[slot])
 
         results = await asyncio.gather(*(bounded(slot) for slot in range(len(calls))), return_exceptions=True)
         errors = [result for result in results if isinstance(result, BaseException)]
@@ -91,7 +98,8 @@ class ToolBatch:
             raise min(errors, key=_precedence)
         return results
 
-    async def _one(self, iteration: int, slot: int, call: ToolCall, refusal: str | None) -> dict[str, Any]:
+    async def one(self, iteration: int, slot: int, call: ToolCall, refusal: str | None) -> dict[str, Any]:
+        """The recorded result of one call."""
         name = f"{iteration}/tool/{slot}"
         place = _Place(iteration, name, self.scope.key(name), call, call.arguments)
         tool = self.registry.get(call.name)
@@ -132,7 +140,7 @@ class ToolBatch:
         )
 
     async def _refuse(self, place: _Place, why: str, not_run: str) -> dict[str, Any]:
-        return await self._record(place, _giving(error_result(why, not_run=not_run)), EffectClass.PURE)
+        return await self._record(place, giving(error_result(why, not_run=not_run)), EffectClass.PURE)
 
     async def _run(self, place: _Place, tool: Tool) -> dict[str, Any]:
         async def effect() -> dict[str, Any]:
@@ -151,7 +159,7 @@ class ToolBatch:
         asked = f"{tool.name}\0{canonical_arguments(place.arguments)}"
         async with self._locks.setdefault(asked, asyncio.Lock()):
             if (known := self._known.get(asked)) is not None:
-                return await self._record(place, _giving({**known, "elapsed": 0.0}), EffectClass.PURE)
+                return await self._record(place, giving({**known, "elapsed": 0.0}), EffectClass.PURE)
             result = await self._run(place, tool)
             if not result["is_error"]:
                 self._known[asked] = {part: value for part, value in result.items() if part != "executed_arguments"}
@@ -160,7 +168,7 @@ class ToolBatch:
     async def _delegate(self, place: _Place, tool: AgentTool) -> dict[str, Any]:
         """The child works in a longer scope. Its beginning and its answer are recorded around what it does."""
         if self.scope.recorded(place.name):
-            recorded = await self._record(place, _giving({}), EffectClass.PURE, announced=True)
+            recorded = await self._record(place, giving({}), EffectClass.PURE, announced=True)
             if used := recorded.get("spent"):
                 self.spent.add(Usage(**used["usage"]), used["cost"], tool_calls=used["tool_calls"])
             return recorded
@@ -168,13 +176,13 @@ class ToolBatch:
             f"{place.name}/start",
             CallKind.PUBLISH,
             {"name": place.call.name, "arguments": place.call.arguments},
-            _giving({"arguments": place.arguments}),
+            giving({"arguments": place.arguments}),
             started=(place.start(),),
         )
         place = replace(place, arguments=start["arguments"])
         scope = self.scope.of_agent(f"{place.name}/agent", place.key)
         result = await delegate(tool, place.arguments["request"], scope, self.gate, self.spent.fork())
-        return await self._record(place, _giving(result), EffectClass.PURE, announced=True)
+        return await self._record(place, giving(result), EffectClass.PURE, announced=True)
 
     def _fault(self, tool: Tool | None, call: ToolCall) -> str | None:
         """Why this call cannot run at all, in words that help the model to repair it."""
@@ -193,10 +201,8 @@ class ToolBatch:
 
     async def _decide(self, tool: Tool, place: _Place) -> Allow | Deny:
         """Asks the gate. Whatever it does wrong, the call does not run."""
-        if self.gate is None:
-            return Deny("this tool needs an approval, and nobody can give it") if tool.needs_approval else Allow()
         try:
-            decision = await self.gate(tool, place.arguments, place.key)
+            decision = await ask(self.gate, tool, place.arguments, place.key)
         except RunSuspended:
             raise
         except Exception as error:  # noqa: BLE001 (a gate fails closed)
@@ -207,15 +213,6 @@ class ToolBatch:
             problem = tool.argument_error(decision.arguments)
             return Deny(f"the edited arguments are not valid: {problem}") if problem else decision
         return decision
-
-
-def _giving(result: dict[str, Any]) -> Effect:
-    """No effect at all: what is known already."""
-
-    async def effect() -> dict[str, Any]:
-        return result
-
-    return effect
 
 
 def _precedence(error: BaseException) -> int:

@@ -91,11 +91,15 @@ class Tool:
             return f"arguments must be an object, not {type(arguments).__name__}"
         if not is_finite(arguments):
             return "arguments hold NaN or an infinity"
-        error = best_match(self._validator.iter_errors(arguments))
+        error = best_match(self.argument_errors(arguments))
         if error is None:
             return None
         place = error.json_path.removeprefix("$").lstrip(".")
         return f"{place}: {error.message}" if place else str(error.message)
+
+    def argument_errors(self, arguments: Any) -> Iterator[Any]:
+        """Each fault that the schema finds, as `jsonschema` describes it."""
+        return self._validator.iter_errors(arguments)  # type: ignore[no-any-return]
 
     async def execute(self, arguments: dict[str, Any]) -> ToolResult:
         """Runs the tool. Whatever goes wrong inside it is a result with `is_error`."""
