@@ -78,7 +78,7 @@ def test_the_members_of_a_cycle_are_named_and_nobody_else(size):  # P-9
 
 
 def test_arguments_too_deep_are_too_large():
-    value = "x"
+    value: object = "x"
     for _ in range(5_000):
         value = [value]
     assert rejected([step("E1", args={"x": value})]).code == "plan_too_large"
