@@ -14,7 +14,7 @@ from django.utils import timezone
 from jsonschema import Draft202012Validator
 
 from accounts.models import User
-from agentapp.engine import Allow, Deny, RunSuspended, Tool
+from agentapp.engine import Allow, Deny, RunSuspended
 from conversations import live
 from conversations.cleaning import clean
 from conversations.crash_points import reach
@@ -37,15 +37,15 @@ _DENIED = {
 }
 
 
-def permit(run: Run, tool: Tool, arguments: dict[str, Any], key: str) -> Allow | Deny:
-    """Whether the call may run now. Raises RunSuspended when a person has to say so first."""
-    row = ToolRow.objects.filter(name=tool.name, enabled=True).first()
-    if row is None or not User.objects.filter(id=run.user_id, is_active=True).exists():
-        return Deny(f"The tool {tool.name} is not available any more.")
-    if not row.needs_approval:
+def permit(run: Run, name: str, arguments: dict[str, Any], key: str) -> Allow | Deny:
+    """Whether the call of this tool may run now. Raises RunSuspended when a person has to say so first."""
+    row = ToolRow.objects.visible_to(User.objects.get(id=run.user_id)).filter(name=name).first()
+    if row is None:
+        return Deny(f"The tool {name} is not available any more.")
+    if not row.asks_first:
         return Allow()
-    approval = _asked(run, tool.name, clean(arguments), key)
-    if approval.digest != digest({"name": tool.name, "arguments": clean(arguments)}):
+    approval = _asked(run, name, clean(arguments), key)
+    if approval.digest != digest({"name": name, "arguments": clean(arguments)}):
         return Deny("The arguments differ from those that a person was asked about.")
     if approval.state == Approval.State.PENDING:
         raise RunSuspended("approval", key)

@@ -44,7 +44,7 @@ def equip(agent: Agent | None, user: User, models: Sequence[LanguageModel], clie
     model = configuration.chat_chain(models, clients)
     if agent is None:
         return Equipment(model, [])
-    tools = configuration.engine_tools(configuration.tools_for(agent, user))
+    tools = configuration.engine_tools(configuration.tools_for(agent, user), user)
     # Examples are written in the JSON dialect of small models; others would take them for their own calls.
     shown = agent.examples if model.abilities.get("small") else []
     examples = [[Message(part["role"], part["content"]) for part in example] for example in shown]

@@ -39,6 +39,7 @@ from conversations.preparation import Prepared, claim_interrupts, prepare, total
 from conversations.reconciliation import unknown_call
 from conversations.writer import Writer
 from tools_admin.clients import ModelClients
+from tools_admin.compact import CatalogTool, addressed, readdressed
 from tools_admin.errors import NoModel
 
 P = ParamSpec("P")
@@ -177,13 +178,16 @@ class RunExecution:
 
     def _agent(self, prepared: Prepared, journal: DatabaseJournal, answer: Answer) -> ReActAgent:
         async def gate(tool: Tool, arguments: dict[str, Any], key: str) -> Allow | Deny:
-            needs_approval = await self._permissions.needs_approval(prepared.run.user_id, tool.name)
+            if isinstance(tool, CatalogTool):
+                return Allow()
+            name, given = addressed(tool, arguments)
+            needs_approval = await self._permissions.needs_approval(prepared.run.user_id, name)
             if needs_approval is None:
-                return Deny(f"The tool {tool.name} is not available any more.")
+                return Deny(f"The tool {name} is not available any more.")
             if not needs_approval:
                 return Allow()
             try:
-                return await _patiently(permit, prepared.run, tool, arguments, key)
+                return readdressed(tool, name, await _patiently(permit, prepared.run, name, given, key))
             except RunSuspended:
                 approval = await _patiently(prepared.run.approvals.get, key=key)
                 journal.note(f"approval/{key}/pending", Event("approval", approval_data(approval)))

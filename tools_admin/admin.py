@@ -22,9 +22,10 @@ _JSON = {models.JSONField: {"form_class": ReadableJSONField, "widget": UnfoldAdm
 @admin.register(Tool)
 class ToolAdmin(ModelAdmin):  # type: ignore[misc]
     formfield_overrides = _JSON
-    list_display = ("name", "kind", "effect_class", "enabled", "timeout")
+    list_display = ("name", "connector", "effect_class", "approval", "enabled")
     list_editable = ("enabled",)
-    list_filter = ("enabled", "kind", "effect_class")
+    list_filter = ("enabled", "connector", "effect_class", "approval")
+    list_select_related = ("connector",)
     search_fields = ("name", "description")
     actions = ("enable", "disable")
     fields = ("name", "kind", "enabled", "description", "parameters", "effect_class", "timeout", "max_result_chars")

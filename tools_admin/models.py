@@ -1,43 +1,24 @@
-"""What administrators configure: tools and agents; providers, models and routes are in `language_models.py`."""
+"""What administrators configure: agents; models are in `language_models.py`, tools in `connector_models.py`."""
 
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q, TextChoices
 
+from tools_admin.connector_models import AuthScheme, Connector, Credential, Tool
 from tools_admin.language_models import LanguageModel, Provider, Route, RouteEntry
 from tools_admin.validators import validate_examples, validate_texts
 
-__all__ = ["Agent", "LanguageModel", "Provider", "Route", "RouteEntry", "Tool"]
-
-
-class Tool(models.Model):
-    """A tool that agents may call. Builtin ones are put here after each migration (`tools_admin.services`)."""
-
-    class EffectClass(TextChoices):
-        PURE = "pure", "Pure: same answer, no trace"
-        READ = "read", "Reads"
-        IDEMPOTENT = "idempotent", "Writes, may be repeated with its key"
-        ONCE = "once", "Writes, never repeated by itself"
-
-    name = models.CharField(max_length=64, unique=True)
-    kind = models.CharField(max_length=20, default="builtin", editable=False)
-    description = models.TextField()
-    parameters = models.JSONField(default=dict, help_text="JSON Schema of the arguments.")
-    effect_class = models.CharField(max_length=10, choices=EffectClass, default=EffectClass.ONCE)
-    enabled = models.BooleanField(default=True, help_text="Takes effect with the next run.")
-    needs_approval = models.BooleanField(default=False, help_text="Each call waits until a person approves it.")
-    timeout = models.FloatField(
-        default=60.0, validators=[MinValueValidator(0.1), MaxValueValidator(3600)], help_text="Seconds."
-    )
-    max_result_chars = models.PositiveIntegerField(
-        "longest result", default=50_000, validators=[MinValueValidator(100)], help_text="Characters; more is cut."
-    )
-
-    class Meta:
-        ordering = ["name"]
-
-    def __str__(self) -> str:
-        return self.name
+__all__ = [
+    "Agent",
+    "AuthScheme",
+    "Connector",
+    "Credential",
+    "LanguageModel",
+    "Provider",
+    "Route",
+    "RouteEntry",
+    "Tool",
+]
 
 
 class Agent(models.Model):
@@ -53,6 +34,9 @@ class Agent(models.Model):
     model = models.ForeignKey(LanguageModel, on_delete=models.SET_NULL, null=True, blank=True, related_name="agents")
     route = models.ForeignKey(Route, on_delete=models.SET_NULL, null=True, blank=True, related_name="agents")
     tools = models.ManyToManyField(Tool, blank=True, related_name="agents")
+    connectors = models.ManyToManyField(
+        Connector, blank=True, related_name="agents", help_text="All tools of these, those added later too."
+    )
     examples = models.JSONField(
         default=list,
         blank=True,

@@ -17,7 +17,7 @@ from pydantic import SecretStr
 
 from tools_admin.defaults import save_as_default
 from tools_admin.demo.agent import MODEL, PRESET
-from tools_admin.models import Agent, LanguageModel, Provider, Route, Tool
+from tools_admin.models import Agent, Connector, LanguageModel, Provider, Route, Tool
 
 logger = logging.getLogger(__name__)
 
@@ -57,25 +57,26 @@ def seed() -> None:
 def _seed_tools() -> None:
     from tools_admin.connectors.builtin.connector import BUILTIN
 
-    for name, (spec, _) in BUILTIN.items():
+    builtin, _ = Connector.objects.get_or_create(kind="builtin", defaults={"name": "Built in"})
+    for name, (spec, _function) in BUILTIN.items():
         definition = {
-            "kind": "builtin",
+            "key": name,
             "description": spec.description,
             "parameters": spec.parameters,
             "effect_class": spec.effect_class.value,
         }
         limits = {"timeout": spec.timeout, "max_result_chars": spec.max_result_chars}
-        tool = Tool.objects.filter(name=name).first()
+        tool = Tool.objects.filter(connector=builtin, name=name).first()
         if tool is None:
-            Tool.objects.create(name=name, **definition, **limits)
+            Tool.objects.create(connector=builtin, name=name, **definition, **limits)
         else:
             _change(tool, definition)
-    Tool.objects.filter(kind="builtin").exclude(name__in=BUILTIN).delete()
+    builtin.tools.exclude(name__in=BUILTIN).delete()
 
 
 def _seed_agent() -> None:
     agent = Agent.objects.create(**PRESET, is_default=True)
-    agent.tools.set(Tool.objects.filter(kind="builtin"))
+    agent.tools.set(Tool.objects.filter(connector__kind="builtin"))
 
 
 def sync_environment() -> None:

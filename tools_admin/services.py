@@ -1,20 +1,16 @@
 """What a run asks of the configuration: which agent, which model and why, which tools."""
 
 import json
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 
-from accounts.models import User
 from tools_admin.clients import ModelClients, chat_chain
 from tools_admin.errors import NoModel
-from tools_admin.models import Agent, Provider, Tool
+from tools_admin.models import Agent, Provider
 from tools_admin.routing import Choice, Situation, choose
 from tools_admin.seeding import seed, sync_environment
-
-if TYPE_CHECKING:
-    from agentapp import engine
+from tools_admin.toolbox import engine_tools, tools_for
 
 __all__ = [
     "Choice",
@@ -35,37 +31,6 @@ __all__ = [
 def default_agent() -> Agent | None:
     """The agent of a new conversation: the default one if it is enabled, else the first enabled one."""
     return Agent.objects.filter(enabled=True).order_by("-is_default", "name").first()
-
-
-def tools_for(agent: Agent | None, user: User) -> list[Tool]:
-    """The tools this agent may use for this user now, by name; none for an agent that is gone."""
-    if agent is None or not user.is_active:
-        return []
-    return list(agent.tools.filter(enabled=True))
-
-
-def engine_tools(rows: Iterable[Tool]) -> "list[engine.Tool]":
-    """Tool rows as the engine runs them: through their connector, with the administrators' decisions."""
-    # The tools' libraries and the engine are the worker's; web processes do without them.
-    from agentapp.engine import EffectClass
-    from tools_admin.connectors import KINDS
-    from tools_admin.connectors.base import ToolSpec, engine_tool
-
-    return [
-        engine_tool(
-            KINDS[row.kind](),
-            ToolSpec(
-                row.name,
-                row.description,
-                row.parameters,
-                effect_class=EffectClass(row.effect_class),
-                needs_approval=row.needs_approval,
-                timeout=row.timeout,
-                max_result_chars=row.max_result_chars,
-            ),
-        )
-        for row in rows
-    ]
 
 
 # What the demo model's own process writes, in the words of the page.

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from agentapp.engine import EffectClass, Tool, ToolResult
 
 
 class ConnectorError(Exception):
-    """A connector cannot do its work: wrong settings, no connection, refused credential. The text is for admins."""
+    """A connector cannot do its work: wrong settings, refused credential. The text is for admins."""
+
+
+class ConnectorUnavailable(ConnectorError):
+    """Its system does not answer. After some of these in a row calls pause for a while (`breaker.py`)."""
 
 
 class ToolError(Exception):
@@ -19,7 +23,10 @@ class ToolError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as its connector describes it, before an admin has decided anything about it."""
+    """A tool as its connector describes it, before an admin has decided anything about it.
+
+    `key` is what the connector knows it by, `definition` what it needs to call it (JSON, the connector's own).
+    """
 
     name: str
     description: str
@@ -28,10 +35,49 @@ class ToolSpec:
     needs_approval: bool = False
     timeout: float = 60.0
     max_result_chars: int = 50_000
+    key: str = ""
+    definition: dict[str, Any] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Authorization:
+    """What signs a request in; `secrets` are all values in it that must never be seen."""
+
+    headers: dict[str, str] = field(default_factory=dict)
+    query: dict[str, str] = field(default_factory=dict)
+    cookies: dict[str, str] = field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
+
+
+# Asked at the last moment, for the address that the request goes to: nothing comes for any other origin than the
+# connector's. `wanted` are alternatives of scheme names as OpenAPI has them; None means whatever is set up.
+# Raises ToolError when the person has to connect first.
+Authorize = Callable[[str, Sequence[Sequence[str]] | None], Awaitable[Authorization]]
+
+
+async def nobody(url: str, wanted: Sequence[Sequence[str]] | None = None) -> Authorization:
+    return Authorization()
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a connector is made from: its row as it is now, for one person."""
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    allowed_hosts: frozenset[str] = frozenset()
+    timeout: float = 30.0
+    authorize: Authorize = nobody
+    id: int = 0
+    version: str = ""
+    user_id: int | None = None
 
 
 class Connector(Protocol):
     """One configured source of tools. Its kind is its key in ``connectors.KINDS``."""
+
+    def __init__(self, setup: Setup) -> None:
+        """Reads the settings; raises `ConnectorError` when they are not this kind's."""
 
     async def check(self) -> str:
         """Say in one line what was found; raise `ConnectorError` when the source cannot be used."""
@@ -39,16 +85,19 @@ class Connector(Protocol):
     async def discover(self) -> Sequence[ToolSpec]:
         """All tools the source offers now."""
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+    async def call(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> ToolResult:
         """Run a tool with arguments that its schema allows; raise `ToolError` for failures the model should see."""
 
 
-def engine_tool(connector: Connector, spec: ToolSpec) -> Tool:
+Call = Callable[[ToolSpec, Mapping[str, Any]], Awaitable[ToolResult]]
+
+
+def engine_tool(call: Call, spec: ToolSpec) -> Tool:
     """The engine's view of a connector's tool. An admin's decisions come in through the spec."""
 
     async def run(**arguments: Any) -> ToolResult:
         try:
-            return await connector.call(spec.name, arguments)
+            return await call(spec, arguments)
         except (ToolError, ConnectorError) as error:
             return ToolResult(str(error), is_error=True)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agentapp.engine import EffectClass, Tool, ToolResult
-from tools_admin.connectors.base import ToolError, ToolSpec, engine_tool
+from tools_admin.connectors.base import Setup, ToolError, ToolSpec, engine_tool
 from tools_admin.connectors.builtin.calculator import calculate
 from tools_admin.connectors.builtin.clock import current_time
 from tools_admin.connectors.builtin.demo_database import query_demo_database
@@ -64,20 +64,23 @@ BUILTIN: dict[str, tuple[ToolSpec, Callable[..., str]]] = {
 class BuiltinConnector:
     """The tools of this folder. They are quick, but not free: each call runs in a thread, off the runs' loop."""
 
+    def __init__(self, setup: Setup) -> None:
+        pass
+
     async def check(self) -> str:
         return f"{len(BUILTIN)} tools are built in."
 
     async def discover(self) -> Sequence[ToolSpec]:
         return [spec for spec, _ in BUILTIN.values()]
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
-        if name not in BUILTIN:
-            raise ToolError(f"There is no built-in tool {name!r}; there are {', '.join(BUILTIN)}.")
-        _, function = BUILTIN[name]
+    async def call(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> ToolResult:
+        if spec.name not in BUILTIN:
+            raise ToolError(f"There is no built-in tool {spec.name!r}; there are {', '.join(BUILTIN)}.")
+        _, function = BUILTIN[spec.name]
         return ToolResult(await asyncio.to_thread(function, **arguments))
 
 
 def builtin_tools() -> list[Tool]:
     """All built-in tools, ready for an agent."""
-    connector = BuiltinConnector()
-    return [engine_tool(connector, spec) for spec, _ in BUILTIN.values()]
+    connector = BuiltinConnector(Setup())
+    return [engine_tool(connector.call, spec) for spec, _ in BUILTIN.values()]

@@ -1,0 +1,243 @@
+"""Connectors, the tools they offer, and the credentials by which they sign in."""
+
+from typing import TYPE_CHECKING, ClassVar
+from urllib.parse import urlsplit
+
+from django.contrib.auth.models import Group
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
+from django.db import models
+from django.db.models import Q, TextChoices
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from accounts.models import User
+from agentapp.encryption import EncryptedTextField
+
+if TYPE_CHECKING:
+    from django.db.models.fields.related_descriptors import RelatedManager
+
+
+class Connector(models.Model):
+    """A system whose operations agents use as tools. What `settings` holds is the kind's (`connectors.KINDS`)."""
+
+    kind = models.CharField(_("kind"), max_length=20, editable=False)
+    name = models.CharField(_("name"), max_length=60, unique=True)
+    prefix = models.CharField(
+        _("prefix"),
+        max_length=20,
+        blank=True,
+        validators=[RegexValidator(r"^[a-z][a-z0-9_]*$", _("Lower-case letters, digits and _, a letter first."))],
+        help_text=_("Begins the names of its tools, such as shop_ in shop_list_orders. Tools keep the name they have."),
+    )
+    settings = models.JSONField(default=dict, editable=False)
+    inner = models.BooleanField(
+        _("in the inner network"),
+        default=False,
+        help_text=_("Allows this very host although its address is not one of the public internet."),
+    )
+    enabled = models.BooleanField(_("enabled"), default=True, help_text=_("Takes effect with the next call."))
+    timeout = models.FloatField(
+        _("timeout"),
+        default=30.0,
+        validators=[MinValueValidator(1), MaxValueValidator(3600)],
+        help_text=_("Seconds until a call is given up."),
+    )
+    # The circuit breaker (`breaker.py`), shared by all workers.
+    failures = models.PositiveIntegerField(default=0, editable=False)
+    paused_until = models.DateTimeField(null=True, editable=False)
+    last_error = models.TextField(blank=True, editable=False)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    schemes: "RelatedManager[AuthScheme]"
+    tools: "RelatedManager[Tool]"
+
+    class Meta:
+        ordering = ["name"]
+        verbose_name = _("connector")
+        verbose_name_plural = _("connectors")
+        constraints = [
+            models.UniqueConstraint(fields=["kind"], condition=Q(kind="builtin"), name="one_builtin_connector"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def origin(self) -> str:
+        """Where its credentials may go: scheme, host and port of its address; empty for kinds without one."""
+        return origin_of(str(self.settings.get("base_url", "")))
+
+    @property
+    def is_paused(self) -> bool:
+        return self.paused_until is not None and self.paused_until > timezone.now()
+
+
+def origin_of(url: str) -> str:
+    """`https://host:443` of an address, in one spelling; empty when there is none."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    except ValueError:
+        return ""
+    return f"{parts.scheme}://{(parts.hostname or '').rstrip('.')}:{port}" if parts.hostname and port else ""
+
+
+class AuthScheme(models.Model):
+    """A way to sign in to a connector's system."""
+
+    class Type(TextChoices):
+        BEARER = "bearer", _("Bearer token")
+        BASIC = "basic", _("User name and password")
+        API_KEY = "api_key", _("API key")
+        OAUTH_CODE = "oauth_code", _("OAuth 2, each person agrees (authorization code)")
+        OAUTH_CLIENT = "oauth_client", _("OAuth 2 of the installation (client credentials)")
+
+    class Place(TextChoices):
+        HEADER = "header", _("Header")
+        QUERY = "query", _("Query")
+        COOKIE = "cookie", _("Cookie")
+
+    connector = models.ForeignKey(Connector, on_delete=models.CASCADE, related_name="schemes")
+    name = models.CharField(_("name"), max_length=100, default="default")
+    type = models.CharField(_("type"), max_length=12, choices=Type, default=Type.BEARER)
+    place = models.CharField(_("place"), max_length=6, choices=Place, default=Place.HEADER)
+    parameter = models.CharField(_("parameter"), max_length=100, blank=True, help_text=_("Such as X-API-Key."))
+    authorize_url = models.URLField(_("authorization URL"), max_length=500, blank=True)
+    token_url = models.URLField(_("token URL"), max_length=500, blank=True)
+    client_id = models.CharField(_("client ID"), max_length=300, blank=True)
+    scopes = models.CharField(_("scopes"), max_length=1_000, blank=True, help_text=_("Separated by spaces."))
+    per_user = models.BooleanField(
+        _("each person their own"),
+        default=False,
+        help_text=_("People connect their own account on the page “My connections”."),
+    )
+    shared_fallback = models.BooleanField(
+        _("shared one for the others"),
+        default=False,
+        help_text=_("Whoever has not connected an account uses the shared credential."),
+    )
+
+    credentials: "RelatedManager[Credential]"
+
+    class Meta:
+        ordering = ["name"]
+        verbose_name = _("sign-in")
+        verbose_name_plural = _("sign-ins")
+        constraints = [models.UniqueConstraint(fields=["connector", "name"], name="scheme_once_per_connector")]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def binding(self) -> str:
+        """All places that see the secret. A credential made for others does not count any more."""
+        places = [self.connector.origin, origin_of(self.authorize_url), origin_of(self.token_url)]
+        return " ".join(place for place in places if place)
+
+
+class CredentialQuerySet(models.QuerySet["Credential"]):
+    def visible_to(self, user: User) -> "CredentialQuerySet":
+        """A person's own; shared ones are nobody's to see."""
+        return self.filter(user=user)
+
+
+class Credential(models.Model):
+    """A secret for a scheme, of one person or shared by all (no user): JSON, whose keys are the scheme type's."""
+
+    scheme = models.ForeignKey(AuthScheme, on_delete=models.CASCADE, related_name="credentials")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, null=True, blank=True, related_name="connections")
+    secret = EncryptedTextField()
+    binding = models.CharField(max_length=1_700, editable=False)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    objects: ClassVar[CredentialQuerySet] = CredentialQuerySet.as_manager()  # type: ignore[assignment]
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["scheme", "user"], nulls_distinct=False, name="credential_once_per_scheme_and_user"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.scheme_id}/{self.user_id or 'shared'}"
+
+
+class ToolQuerySet(models.QuerySet["Tool"]):
+    def visible_to(self, user: User) -> "ToolQuerySet":
+        """Tools that this person may use now: switched on, with their connector, and granted to a group or to all."""
+        if not user.is_active:
+            return self.none()
+        granted = Q(groups__isnull=True) | Q(groups__in=user.groups.all())
+        return self.filter(granted, enabled=True, connector__enabled=True).distinct()
+
+
+class Tool(models.Model):
+    """An operation of a connector that agents may call. Builtin ones are put here after each migration."""
+
+    class EffectClass(TextChoices):
+        PURE = "pure", _("Pure: same answer, no trace")
+        READ = "read", _("Reads")
+        IDEMPOTENT = "idempotent", _("Writes, may be repeated with its key")
+        ONCE = "once", _("Writes, never repeated by itself")
+
+    class Approval(TextChoices):
+        NEVER = "never", _("Never")
+        WRITES = "writes", _("When it writes")
+        ALWAYS = "always", _("Always")
+
+    WRITING = (EffectClass.IDEMPOTENT, EffectClass.ONCE)
+
+    connector = models.ForeignKey(Connector, on_delete=models.CASCADE, related_name="tools")
+    key = models.CharField(max_length=500, editable=False, help_text="What the connector knows it by.")
+    name = models.CharField(_("name"), max_length=64, unique=True)
+    description = models.TextField(_("description"))
+    parameters = models.JSONField(_("parameters"), default=dict, help_text=_("JSON Schema of the arguments."))
+    definition = models.JSONField(default=dict, editable=False, help_text="What the connector needs to call it.")
+    effect_class = models.CharField(_("effect"), max_length=10, choices=EffectClass, default=EffectClass.ONCE)
+    approval = models.CharField(
+        _("approval"),
+        max_length=6,
+        choices=Approval,
+        default=Approval.WRITES,
+        help_text=_("When a call waits until a person approves it."),
+    )
+    groups = models.ManyToManyField(
+        Group, blank=True, related_name="tools", verbose_name=_("groups"), help_text=_("Empty means everybody.")
+    )
+    direct = models.BooleanField(
+        _("always offered"),
+        default=False,
+        help_text=_("Also when its connector has so many tools that agents search among them."),
+    )
+    enabled = models.BooleanField(_("enabled"), default=True, help_text=_("Takes effect with the next call."))
+    timeout = models.FloatField(
+        _("timeout"),
+        default=60.0,
+        validators=[MinValueValidator(0.1), MaxValueValidator(3600)],
+        help_text=_("Seconds."),
+    )
+    max_result_chars = models.PositiveIntegerField(
+        _("longest result"),
+        default=50_000,
+        validators=[MinValueValidator(100)],
+        help_text=_("Characters; more is cut."),
+    )
+
+    objects: ClassVar[ToolQuerySet] = ToolQuerySet.as_manager()  # type: ignore[assignment]
+
+    class Meta:
+        ordering = ["name"]
+        verbose_name = _("tool")
+        verbose_name_plural = _("tools")
+        constraints = [models.UniqueConstraint(fields=["connector", "key"], name="tool_once_per_connector")]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def asks_first(self) -> bool:
+        """Whether a call waits for a person's word; said in SQL in `conversations/permission.py`, too."""
+        if self.approval == self.Approval.WRITES:
+            return self.effect_class in self.WRITING
+        return self.approval == self.Approval.ALWAYS

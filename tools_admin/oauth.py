@@ -1,0 +1,137 @@
+"""OAuth 2 for connectors: authorization code with PKCE, client credentials, and access tokens kept fresh (RFC 6749, 7636).
+
+Token endpoints are reached through `agentapp.outbound` like everything else. Import it only where tokens are needed.
+"""
+
+import base64
+import hashlib
+import json
+import secrets
+import time
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from agentapp.database import in_thread
+from agentapp.outbound import OutboundError, Policy, fetch
+from tools_admin.connector_models import AuthScheme, Connector, Credential, origin_of
+from tools_admin.connectors.base import ConnectorUnavailable, ToolError
+from tools_admin.credentials import Secret, read, store
+
+# A token that is about to expire is replaced before it is used.
+MARGIN_SECONDS = 30
+_FLOWS = (AuthScheme.Type.OAUTH_CODE, AuthScheme.Type.OAUTH_CLIENT)
+
+
+class OAuthError(ToolError):
+    """The sign-in did not work; the text is the server's own where it gave one."""
+
+
+def new_verifier() -> str:
+    return secrets.token_urlsafe(64)
+
+
+def authorization_url(scheme: AuthScheme, redirect_uri: str, state: str, verifier: str) -> str:
+    """Where to send the person who is to agree."""
+    challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
+    query = {
+        "response_type": "code",
+        "client_id": scheme.client_id,
+        "redirect_uri": redirect_uri,
+        "state": state,
+        "code_challenge": challenge,
+        "code_challenge_method": "S256",
+        **({"scope": scheme.scopes} if scheme.scopes else {}),
+    }
+    return f"{scheme.authorize_url}{'&' if '?' in scheme.authorize_url else '?'}{urlencode(query)}"
+
+
+async def exchange(scheme: AuthScheme, connector: Connector, code: str, redirect_uri: str, verifier: str) -> Secret:
+    """The tokens for an authorization code; raises OAuthError."""
+    form = {
+        "grant_type": "authorization_code",
+        "code": code,
+        "redirect_uri": redirect_uri,
+        "code_verifier": verifier,
+    }
+    return await _tokens(scheme, connector, form, _client_secret(scheme))
+
+
+async def fresh(scheme: AuthScheme, credential: Credential, connector: Connector) -> Secret:
+    """The credential's secret with an access token that is still good; `scheme.credentials` should be prefetched."""
+    secret = read(credential)
+    if scheme.type not in _FLOWS or _is_good(secret):
+        return secret
+    if scheme.type == AuthScheme.Type.OAUTH_CLIENT:
+        form = {"grant_type": "client_credentials", **({"scope": scheme.scopes} if scheme.scopes else {})}
+        client_secret = str(secret.get("client_secret", ""))
+    elif secret.get("refresh_token"):
+        form = {"grant_type": "refresh_token", "refresh_token": str(secret["refresh_token"])}
+        client_secret = _client_secret(scheme)
+    else:
+        raise OAuthError("The user's connection has expired; they connect again on the page “My connections”.")
+    try:
+        renewed = {**secret, **await _tokens(scheme, connector, form, client_secret)}
+    except OAuthError:
+        # Another worker may have used the refresh token meanwhile; then what it got counts.
+        latest = await in_thread(lambda: Credential.objects.filter(pk=credential.pk).first())
+        if latest is not None and read(latest) != secret and _is_good(read(latest)):
+            return read(latest)
+        raise
+    await in_thread(store, scheme, credential.user, renewed)
+    return renewed
+
+
+def _is_good(secret: Secret) -> bool:
+    expires = secret.get("expires_at")
+    return bool(secret.get("access_token")) and (expires is None or expires > time.time() + MARGIN_SECONDS)
+
+
+def _client_secret(scheme: AuthScheme) -> str:
+    shared = next((c for c in scheme.credentials.all() if c.user_id is None and c.binding == scheme.binding), None)
+    return str(read(shared).get("client_secret", "")) if shared else ""
+
+
+async def _tokens(scheme: AuthScheme, connector: Connector, form: dict[str, str], client_secret: str) -> Secret:
+    from tools_admin.calls import allowed_hosts
+
+    headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
+    if client_secret:
+        both = f"{quote(scheme.client_id, safe='')}:{quote(client_secret, safe='')}"
+        headers["Authorization"] = f"Basic {base64.b64encode(both.encode()).decode()}"
+    else:
+        form = {**form, "client_id": scheme.client_id}
+    hosts = allowed_hosts(connector)
+    if connector.inner and origin_of(scheme.token_url).rpartition(":")[0] == connector.origin.rpartition(":")[0]:
+        hosts |= {origin_of(scheme.token_url).partition("://")[2]}
+    policy = Policy(hosts, max_bytes=1_000_000)
+    try:
+        answer = await fetch(
+            "POST",
+            scheme.token_url,
+            policy=policy,
+            headers=headers,
+            content=urlencode(form).encode(),
+            timeout=connector.timeout,
+        )
+    except OutboundError as error:
+        raise ConnectorUnavailable(f"The sign-in server does not answer: {error}") from None
+    return _read_tokens(answer.status_code, answer.content)
+
+
+def _read_tokens(status: int, content: bytes) -> Secret:
+    try:
+        data: Any = json.loads(content)
+    except ValueError:
+        data = None
+    if status != 200 or not isinstance(data, dict) or not isinstance(data.get("access_token"), str):
+        told = data if isinstance(data, dict) else {}
+        reason = str(told.get("error_description") or told.get("error") or f"HTTP {status}")[:300]
+        raise OAuthError(f"The sign-in was refused: {reason}")
+    if str(data.get("token_type", "bearer")).lower() != "bearer":
+        raise OAuthError("The sign-in gave a token of a type that cannot be used.")
+    secret: Secret = {"access_token": data["access_token"]}
+    if isinstance(data.get("refresh_token"), str):
+        secret["refresh_token"] = data["refresh_token"]
+    seconds = data.get("expires_in")
+    secret["expires_at"] = time.time() + float(seconds) if isinstance(seconds, int | float) else None
+    return secret

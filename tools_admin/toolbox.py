@@ -1,0 +1,72 @@
+"""The tools of an agent for a person, from rows to what the engine runs."""
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from django.db.models import Q
+
+from accounts.models import User
+from tools_admin.models import Agent, Tool
+
+if TYPE_CHECKING:
+    from agentapp import engine
+    from tools_admin.connectors.base import ToolSpec
+
+# A connector with more tools than this shows them by search (`compact.py`).
+MOST_SHOWN = 20
+
+
+def tools_for(agent: Agent | None, user: User) -> list[Tool]:
+    """The tools this agent may use for this user now, by name; none for an agent that is gone."""
+    if agent is None:
+        return []
+    given = Q(agents=agent) | Q(connector__agents=agent)
+    return list(Tool.objects.visible_to(user).filter(given).select_related("connector").order_by("name"))
+
+
+def engine_tools(rows: Iterable[Tool], user: User) -> "list[engine.Tool]":
+    """Tool rows (with their connectors) as the engine runs them: through their connector, with admins' decisions."""
+    from tools_admin.compact import compact
+
+    made: list[engine.Tool] = []
+    for connector, group in groupby(sorted(rows, key=lambda row: row.connector_id), key=lambda row: row.connector):
+        of_connector = list(group)
+        hidden = [row for row in of_connector if not row.direct]
+        if len(hidden) <= MOST_SHOWN:
+            hidden = []
+        made += [engine_tool_of(row, user) for row in of_connector if row not in hidden]
+        if hidden:
+            made += compact(connector, [(engine_tool_of(row, user), row) for row in hidden])
+    return sorted(made, key=lambda tool: tool.name)
+
+
+def engine_tool_of(row: Tool, user: User) -> "engine.Tool":
+    # The tools' libraries and the engine are the worker's; web processes do without them.
+    from tools_admin.calls import Calls
+    from tools_admin.connectors import KINDS
+    from tools_admin.connectors.base import Setup, engine_tool
+
+    if row.connector.kind == "builtin":
+        call = KINDS["builtin"].load()(Setup()).call
+    else:
+        call = Calls(row.connector_id, user.pk).call
+    return engine_tool(call, spec_of(row))
+
+
+def spec_of(row: Tool) -> "ToolSpec":
+    """A row as its connector knows it."""
+    from agentapp.engine import EffectClass
+    from tools_admin.connectors.base import ToolSpec
+
+    return ToolSpec(
+        row.name,
+        row.description,
+        row.parameters,
+        effect_class=EffectClass(row.effect_class),
+        needs_approval=row.asks_first,
+        timeout=row.timeout,
+        max_result_chars=row.max_result_chars,
+        key=row.key,
+        definition=row.definition,
+    )
