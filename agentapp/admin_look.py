@@ -70,7 +70,10 @@ UNFOLD = {
         "navigation": [
             {
                 "title": _("Connect systems"),
-                "items": [_page(_("Tools"), "build", "tools_admin_tool", "tools_admin.view_tool")],
+                "items": [
+                    _page(_("Connectors"), "hub", "tools_admin_connector", "tools_admin.view_connector"),
+                    _page(_("Tools"), "build", "tools_admin_tool", "tools_admin.view_tool"),
+                ],
             },
             {
                 "title": _("Models and routing"),

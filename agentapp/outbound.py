@@ -27,6 +27,7 @@ REDIRECTS = 5
 STEP_BYTES = 65_536
 # What may follow a redirect to another origin: nothing by which a server knows who asks.
 _HARMLESS_HEADERS = {"accept", "accept-language", "user-agent"}
+Response = httpx2.Response  # what `fetch` gives; others need not import the library
 _DEFAULT_LIMITS = httpx2.Limits(max_connections=100, max_keepalive_connections=20)
 
 

@@ -12,7 +12,8 @@ log = logging.getLogger(__name__)
 # `Tool.objects.visible_to` and `Tool.asks_first` in one statement.
 PERMITTED = """
 SELECT tool.approval = 'always' OR (tool.approval = 'writes' AND tool.effect_class IN ('idempotent', 'once'))
-FROM tools_admin_tool tool JOIN tools_admin_connector connector ON connector.id = tool.connector_id, accounts_user person
+FROM tools_admin_tool tool JOIN tools_admin_connector connector ON connector.id = tool.connector_id,
+     accounts_user person
 WHERE tool.name = %s AND tool.enabled AND connector.enabled AND person.id = %s AND person.is_active
   AND (NOT EXISTS (SELECT FROM tools_admin_tool_groups granted WHERE granted.tool_id = tool.id)
        OR EXISTS (SELECT FROM tools_admin_tool_groups granted JOIN accounts_user_groups own USING (group_id)

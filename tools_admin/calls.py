@@ -1,4 +1,4 @@
-"""A call of a connector's tool: the row as it is now, the person's credentials, the breaker, and no secret in the result.
+"""A call of a connector's tool: the row as it is now, the person's credentials, the breaker, no secret in the result.
 
 Import it only where tools are called.
 """
@@ -14,16 +14,16 @@ from agentapp.database import in_thread
 from agentapp.engine import ToolResult
 from tools_admin import breaker, credentials, oauth
 from tools_admin.connector_models import AuthScheme, Connector
-from tools_admin.connectors import KINDS
 from tools_admin.connectors.base import (
     Authorization,
-    Connector as ConnectorProtocol,
     ConnectorError,
     ConnectorUnavailable,
     Setup,
     ToolError,
     ToolSpec,
 )
+from tools_admin.connectors.base import Connector as ConnectorProtocol
+from tools_admin.connectors.kinds import KINDS
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +36,7 @@ class Opened:
     user_id: int | None
     schemes: list[AuthScheme]
     secrets: set[str] = field(default_factory=set)
+    sent: list[str] | None = None
 
     def connector(self) -> ConnectorProtocol:
         """Raises ConnectorError for settings that are not the kind's."""
@@ -47,6 +48,7 @@ class Opened:
             id=self.row.pk or 0,
             version=str(self.row.updated_at),
             user_id=self.user_id,
+            note=self._note,
         )
         return KINDS[self.row.kind].load()(setup)
 
@@ -58,6 +60,10 @@ class Opened:
         made = credentials.authorization(found)
         self.secrets.update(made.secrets)
         return made
+
+    def _note(self, text: str) -> None:
+        if self.sent is not None:
+            self.sent.append(self.redacted(text))
 
     def redacted(self, text: str) -> str:
         return credentials.redact(text, self.secrets)
@@ -87,13 +93,14 @@ def opened(row: Connector, user_id: int | None) -> Opened:
 
 
 class Calls:
-    """Calls of one connector for one person, as `engine_tool` wants them."""
+    """Calls of one connector for one person, as `engine_tool` wants them; `sent` collects what is sent."""
 
-    def __init__(self, connector_id: int, user_id: int | None) -> None:
-        self._connector_id, self._user_id = connector_id, user_id
+    def __init__(self, connector_id: int, user_id: int | None, sent: list[str] | None = None) -> None:
+        self._connector_id, self._user_id, self._sent = connector_id, user_id, sent
 
     async def call(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> ToolResult:
         opened = await in_thread(open_connector, self._connector_id, self._user_id)
+        opened.sent = self._sent
         try:
             result = await opened.connector().call(spec, arguments)
         except ConnectorUnavailable as error:
@@ -101,7 +108,7 @@ class Calls:
             return ToolResult(opened.redacted(str(error)), is_error=True)
         except (ToolError, ConnectorError) as error:
             return ToolResult(opened.redacted(str(error)), is_error=True)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (the engine would tell the same, unmasked)
             # Its text may hold anything, so neither the log nor the model gets it unseen.
             log.error("%s of %s: %s", spec.name, opened.row, opened.redacted(repr(error)))
             return ToolResult(opened.redacted(f"{type(error).__name__}: {error}"), is_error=True)

@@ -99,7 +99,9 @@ def find(query: str, tools: Mapping[str, Tool]) -> str:
     if not found:
         names = ", ".join(list(tools)[:60])
         return f"Nothing matches. Operations: {names}{' …' if len(tools) > 60 else ''}"
-    lines = [f"{tool.name}: {' '.join(tool.description.split())[:300]}\n  {_schema(tool)}" for tool in found[:MOST_FOUND]]
+    lines = [
+        f"{tool.name}: {' '.join(tool.description.split())[:300]}\n  {_schema(tool)}" for tool in found[:MOST_FOUND]
+    ]
     others = ", ".join(tool.name for tool in found[MOST_FOUND : MOST_FOUND + 30])
     return "\n".join([*lines, *([f"Also: {others}"] if others else [])])
 

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
 from agentapp.encryption import EncryptedTextField
+from tools_admin.validators import validate_endpoint
 
 if TYPE_CHECKING:
     from django.db.models.fields.related_descriptors import RelatedManager
@@ -82,6 +83,17 @@ def origin_of(url: str) -> str:
     return f"{parts.scheme}://{(parts.hostname or '').rstrip('.')}:{port}" if parts.hostname and port else ""
 
 
+class Document(models.Model):
+    """The text that a connector's tools were made from, such as an OpenAPI document. Only discovery reads it."""
+
+    connector = models.OneToOneField(Connector, on_delete=models.CASCADE, related_name="document")
+    content = models.TextField()
+    imported_at = models.DateTimeField(auto_now=True)
+
+    def __str__(self) -> str:
+        return f"{self.connector_id}"
+
+
 class AuthScheme(models.Model):
     """A way to sign in to a connector's system."""
 
@@ -102,8 +114,8 @@ class AuthScheme(models.Model):
     type = models.CharField(_("type"), max_length=12, choices=Type, default=Type.BEARER)
     place = models.CharField(_("place"), max_length=6, choices=Place, default=Place.HEADER)
     parameter = models.CharField(_("parameter"), max_length=100, blank=True, help_text=_("Such as X-API-Key."))
-    authorize_url = models.URLField(_("authorization URL"), max_length=500, blank=True)
-    token_url = models.URLField(_("token URL"), max_length=500, blank=True)
+    authorize_url = models.CharField(_("authorization URL"), max_length=500, blank=True, validators=[validate_endpoint])
+    token_url = models.CharField(_("token URL"), max_length=500, blank=True, validators=[validate_endpoint])
     client_id = models.CharField(_("client ID"), max_length=300, blank=True)
     scopes = models.CharField(_("scopes"), max_length=1_000, blank=True, help_text=_("Separated by spaces."))
     per_user = models.BooleanField(

@@ -4,7 +4,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q, TextChoices
 
-from tools_admin.connector_models import AuthScheme, Connector, Credential, Tool
+from tools_admin.connector_models import AuthScheme, Connector, Credential, Document, Tool
 from tools_admin.language_models import LanguageModel, Provider, Route, RouteEntry
 from tools_admin.validators import validate_examples, validate_texts
 
@@ -13,6 +13,7 @@ __all__ = [
     "AuthScheme",
     "Connector",
     "Credential",
+    "Document",
     "LanguageModel",
     "Provider",
     "Route",

@@ -1,4 +1,4 @@
-"""OAuth 2 for connectors: authorization code with PKCE, client credentials, and access tokens kept fresh (RFC 6749, 7636).
+"""OAuth 2 for connectors: authorization code with PKCE, client credentials, tokens kept fresh (RFC 6749, 7636).
 
 Token endpoints are reached through `agentapp.outbound` like everything else. Import it only where tokens are needed.
 """

@@ -41,16 +41,17 @@ def engine_tools(rows: Iterable[Tool], user: User) -> "list[engine.Tool]":
     return sorted(made, key=lambda tool: tool.name)
 
 
-def engine_tool_of(row: Tool, user: User) -> "engine.Tool":
+def engine_tool_of(row: Tool, user: User, sent: list[str] | None = None) -> "engine.Tool":
+    """One row (with its connector) as the engine runs it; `sent` collects what the connector sends, masked."""
     # The tools' libraries and the engine are the worker's; web processes do without them.
     from tools_admin.calls import Calls
-    from tools_admin.connectors import KINDS
     from tools_admin.connectors.base import Setup, engine_tool
+    from tools_admin.connectors.kinds import KINDS
 
     if row.connector.kind == "builtin":
         call = KINDS["builtin"].load()(Setup()).call
     else:
-        call = Calls(row.connector_id, user.pk).call
+        call = Calls(row.connector_id, user.pk, sent).call
     return engine_tool(call, spec_of(row))
 
 

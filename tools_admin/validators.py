@@ -83,3 +83,17 @@ def _check(adapter: TypeAdapter[Any], value: Any, wanted: str) -> None:
         first = error.errors()[0]
         place = " → ".join(str(part + 1 if isinstance(part, int) else part) for part in first["loc"]) or "the value"
         raise ValidationError(f"This must be {wanted}. At {place}: {first['msg']}.") from None
+
+
+def validate_schema(value: Any) -> None:
+    """The JSON Schema of a tool's arguments."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+
+    validate_object(value)
+    try:
+        Draft202012Validator.check_schema(value)
+    except SchemaError as error:
+        raise ValidationError(f"This is no JSON Schema: {error.message}") from None
+    if value and value.get("type") != "object":
+        raise ValidationError('A tool takes an object: write {"type": "object", "properties": {…}}.')

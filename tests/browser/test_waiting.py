@@ -18,12 +18,12 @@ QUESTION = "What is 12 * 12?"
 def person(product: Product) -> Iterator[Person]:
     """Somebody whose calculator needs approval, and an expression that is not empty."""
     product.execute(
-        "UPDATE tools_admin_tool SET needs_approval = true, "
+        "UPDATE tools_admin_tool SET approval = 'always', "
         "parameters = jsonb_set(parameters, '{properties,expression,minLength}', '1') WHERE name = 'calculator'"
     )
     yield product.person()
     product.execute(
-        "UPDATE tools_admin_tool SET needs_approval = false, "
+        "UPDATE tools_admin_tool SET approval = 'never', "
         "parameters = parameters #- '{properties,expression,minLength}' WHERE name = 'calculator'"
     )
 
@@ -281,7 +281,7 @@ def in_doubt(product: Product, page: Page) -> Locator:
 @pytest.fixture
 def once(product: Product) -> Iterator[None]:
     """The calculator must not be repeated."""
-    product.execute("UPDATE tools_admin_tool SET effect_class = 'once' WHERE name = 'calculator'")
+    product.execute("UPDATE tools_admin_tool SET effect_class = 'once', approval = 'never' WHERE name = 'calculator'")
     yield
     product.execute("UPDATE tools_admin_tool SET effect_class = 'pure' WHERE name = 'calculator'")
 

@@ -19,6 +19,7 @@ import tests.chaos.effects
 from tools_admin.models import Agent, Tool
 from tools_admin.seeding import seed
 seed()
+Tool.objects.update(approval="never")
 Agent.objects.get(is_default=True).tools.set(Tool.objects.all())
 """
 

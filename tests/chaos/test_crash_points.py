@@ -95,7 +95,7 @@ def test_a_message_whose_web_process_died_before_the_enqueue_is_answered(chaos: 
 
 
 def test_a_decision_whose_web_process_died_before_the_enqueue_counts(chaos: Chaos, person: Person) -> None:
-    chaos.execute("UPDATE tools_admin_tool SET needs_approval = true WHERE name = 'append_once'")
+    chaos.execute("UPDATE tools_admin_tool SET approval = 'always' WHERE name = 'append_once'")
     try:
         run = chaos.ask(person, "use append_once on K11")
         chaos.waiting(person, run["id"], "approval")
@@ -109,11 +109,11 @@ def test_a_decision_whose_web_process_died_before_the_enqueue_counts(chaos: Chao
         assert chaos.ended(person, run["id"])["status"] == "completed"
         assert chaos.lines("K11") == ["react/1/tool/0"]
     finally:
-        chaos.execute("UPDATE tools_admin_tool SET needs_approval = false WHERE name = 'append_once'")
+        chaos.execute("UPDATE tools_admin_tool SET approval = 'never' WHERE name = 'append_once'")
 
 
 def test_in_doubt_about_an_approved_call_it_runs_again_only_when_a_person_says_so(chaos: Chaos, person: Person) -> None:
-    chaos.execute("UPDATE tools_admin_tool SET needs_approval = true WHERE name = 'append_once'")
+    chaos.execute("UPDATE tools_admin_tool SET approval = 'always' WHERE name = 'append_once'")
     try:
         run = chaos.ask(person, "use append_once on approved")["id"]
         chaos.waiting(person, run, "approval")
@@ -131,7 +131,7 @@ def test_in_doubt_about_an_approved_call_it_runs_again_only_when_a_person_says_s
         states = "SELECT state FROM conversations_approval WHERE run_id = %s"
         assert chaos.sql(states, run) == [("consumed",)]
     finally:
-        chaos.execute("UPDATE tools_admin_tool SET needs_approval = false WHERE name = 'append_once'")
+        chaos.execute("UPDATE tools_admin_tool SET approval = 'never' WHERE name = 'append_once'")
 
 
 def test_three_deaths_at_the_same_point_end_the_run_and_keep_its_record(chaos: Chaos, person: Person) -> None:

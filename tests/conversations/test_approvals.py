@@ -15,9 +15,9 @@ QUESTION = "What is 12 * 12?"
 
 @pytest.fixture
 def person(product: Product) -> Iterator[Person]:
-    product.execute("UPDATE tools_admin_tool SET needs_approval = true WHERE name = 'calculator'")
+    product.execute("UPDATE tools_admin_tool SET approval = 'always' WHERE name = 'calculator'")
     yield product.person()
-    product.execute("UPDATE tools_admin_tool SET needs_approval = false WHERE name = 'calculator'")
+    product.execute("UPDATE tools_admin_tool SET approval = 'never' WHERE name = 'calculator'")
 
 
 def _waiting(product: Product, person: Person) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -159,9 +159,7 @@ def test_the_page_sees_the_request_and_decides_it(product: Product, person: Pers
 
 
 def test_a_call_of_unknown_outcome_waits_for_a_person(product: Product, person: Person) -> None:
-    product.execute(
-        "UPDATE tools_admin_tool SET needs_approval = false, effect_class = 'once' WHERE name = 'calculator'"
-    )
+    product.execute("UPDATE tools_admin_tool SET approval = 'never', effect_class = 'once' WHERE name = 'calculator'")
     try:
         product.model.brain = _slow_after_the_tool(product)
         run = call(product, person, "POST", "/api/v1/runs", {"input": QUESTION})[1]

@@ -3,7 +3,7 @@ import json
 import pytest
 from pydantic import SecretStr
 
-from tools_admin.models import Agent, LanguageModel, Provider, Route, RouteEntry, Tool
+from tools_admin.models import Agent, Connector, LanguageModel, Provider, Route, RouteEntry, Tool
 
 pytestmark = pytest.mark.django_db
 
@@ -169,7 +169,14 @@ def test_the_definition_of_a_builtin_tool_cannot_be_changed(admin_client):
     tool = Tool.objects.get(name="calculator")
     admin_client.post(
         f"{ROOT}tool/{tool.pk}/change/",
-        {"name": "x", "description": "x", "effect_class": "once", "timeout": "7", "max_result_chars": "500"},
+        {
+            "name": "x",
+            "description": "x",
+            "effect_class": "once",
+            "approval": "always",
+            "timeout": "7",
+            "max_result_chars": "500",
+        },
     )
     changed = Tool.objects.get(pk=tool.pk)
     assert (changed.name, changed.description, changed.effect_class) == (tool.name, tool.description, "pure")
@@ -233,7 +240,8 @@ def test_lists_take_the_same_number_of_queries_for_many_rows(admin_client, djang
             provider = Provider.objects.create(name=f"P{number}", base_url="https://x.example/v1")
             model = LanguageModel.objects.create(provider=provider, name="m")
             Agent.objects.create(name=f"A{number}", model=model)
-            Tool.objects.create(name=f"T{number}", description="x")
+            connector = Connector.objects.create(kind="http", name=f"C{number}")
+            Tool.objects.create(name=f"T{number}", description="x", connector=connector, key="x")
             route = Route.objects.create(name=f"r{number}")
             RouteEntry.objects.create(route=route, model=model)
 

@@ -14,6 +14,7 @@ pytestmark = [
 ]
 
 LISTS = [
+    "tools_admin/connector",
     "tools_admin/tool",
     "tools_admin/provider",
     "tools_admin/languagemodel",

@@ -6,6 +6,7 @@ from pydantic import SecretStr
 
 from accounts.models import User
 from agentapp.engine import EffectClass
+from tests.factories import make_user
 from tools_admin import services
 from tools_admin.defaults import save_as_default
 from tools_admin.errors import NoModel
@@ -79,7 +80,7 @@ def test_without_a_usable_model_the_message_says_what_to_do(provider, agent):
 
 
 def test_disabling_a_tool_takes_it_from_the_agent(agent):
-    user = User(is_active=True)
+    user = make_user("reader")
     assert "calculator" in {tool.name for tool in services.tools_for(agent, user)}
     Tool.objects.filter(name="calculator").update(enabled=False)
     assert "calculator" not in {tool.name for tool in services.tools_for(agent, user)}
@@ -87,12 +88,12 @@ def test_disabling_a_tool_takes_it_from_the_agent(agent):
 
 def test_a_disabled_user_and_a_deleted_agent_have_no_tools(agent):
     assert services.tools_for(agent, User(is_active=False)) == []
-    assert services.tools_for(None, User(is_active=True)) == []
+    assert services.tools_for(None, make_user("reader")) == []
 
 
 def test_tool_rows_run_through_their_connector_with_the_limits_of_the_row():
     Tool.objects.filter(name="calculator").update(timeout=3, max_result_chars=123)
-    [tool] = services.engine_tools(Tool.objects.filter(name="calculator"))
+    [tool] = services.engine_tools(Tool.objects.filter(name="calculator"), User())
     assert (tool.timeout, tool.max_result_chars, tool.effect_class) == (3, 123, EffectClass.PURE)
 
     result = async_to_sync(tool.execute)({"expression": "6 * 7"})

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from pydantic import SecretStr
 
-from tools_admin.models import Agent, LanguageModel, Provider, Tool
+from tools_admin.models import Agent, Connector, LanguageModel, Provider, Tool
 from tools_admin.services import seed, sync_environment
 
 pytestmark = pytest.mark.django_db
@@ -51,8 +51,9 @@ def test_seeding_again_keeps_decisions_and_restores_definitions():
 
 
 def test_a_builtin_tool_that_is_gone_from_the_code_is_removed():
-    Tool.objects.create(name="retired", description="", kind="builtin")
-    Tool.objects.create(name="from_elsewhere", description="", kind="http")
+    builtin, shop = Connector.objects.get(kind="builtin"), Connector.objects.create(kind="http", name="Shop")
+    Tool.objects.create(name="retired", description="", connector=builtin, key="retired")
+    Tool.objects.create(name="from_elsewhere", description="", connector=shop, key="from_elsewhere")
     seed()
     assert set(Tool.objects.filter(name__in=["retired", "from_elsewhere"]).values_list("name", flat=True)) == {
         "from_elsewhere"

@@ -71,6 +71,7 @@ class Setup:
     id: int = 0
     version: str = ""
     user_id: int | None = None
+    note: Callable[[str], None] = lambda text: None  # told what is sent, for an admin who tries a tool
 
 
 class Connector(Protocol):

@@ -9,10 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-import httpx2
-
 from agentapp.engine import Artifact, ToolResult
-from agentapp.outbound import OutboundError, Policy, Refused, fetch, parse
+from agentapp.outbound import OutboundError, Policy, Refused, Response, fetch, parse
 from tools_admin.connectors.base import ConnectorError, ConnectorUnavailable, Setup, ToolError
 
 MAX_ERROR_CHARS = 2_000
@@ -31,7 +29,7 @@ class Request:
     security: Sequence[Sequence[str]] | None = None
 
 
-async def send(setup: Setup, request: Request) -> httpx2.Response:
+async def send(setup: Setup, request: Request) -> Response:
     """Signs the request in and sends it. Raises ToolError, ConnectorError, ConnectorUnavailable."""
     signed = await setup.authorize(request.url, request.security)
     pairs = "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in signed.query.items())
@@ -43,10 +41,12 @@ async def send(setup: Setup, request: Request) -> httpx2.Response:
     for name, value in headers.items():
         if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or re.search(r"[^\t\x20-\x7e\x80-\U0010ffff]", value):
             raise ToolError(f"The header {name!r} cannot hold this value.")
+    address = f"{request.url}?{query}" if query else request.url
+    setup.note(_shown(request.method, address, headers, request.content))
     try:
         response = await fetch(
             request.method,
-            f"{request.url}?{query}" if query else request.url,
+            address,
             policy=Policy(setup.allowed_hosts),
             headers={name: value.encode().decode("latin-1") for name, value in headers.items()},
             content=request.content,
@@ -61,7 +61,7 @@ async def send(setup: Setup, request: Request) -> httpx2.Response:
     return response
 
 
-def result_of(response: httpx2.Response, select: Any = None) -> ToolResult:
+def result_of(response: Response, select: Any = None) -> ToolResult:
     """What the model is told: JSON (or `select(value)` of it), text, or a file. Errors keep the server's words."""
     if response.status_code >= 400:
         return ToolResult(f"{_status(response)}\n{_text(response)[:MAX_ERROR_CHARS]}".strip(), is_error=True)
@@ -81,18 +81,23 @@ def result_of(response: httpx2.Response, select: Any = None) -> ToolResult:
     return ToolResult(text, artifacts=[artifact])
 
 
-def _status(response: httpx2.Response) -> str:
+def _shown(method: str, address: str, headers: Mapping[str, str], content: bytes | None) -> str:
+    lines = [f"{method} {address}", *(f"{name}: {value}" for name, value in headers.items())]
+    return "\n".join([*lines, "", content[:20_000].decode(errors="replace")] if content else lines)
+
+
+def _status(response: Response) -> str:
     return f"HTTP {response.status_code} {response.reason_phrase}".strip()
 
 
-def _text(response: httpx2.Response) -> str:
+def _text(response: Response) -> str:
     try:
         return response.text
     except LookupError:  # a character set that nobody knows
         return response.content.decode(errors="replace")
 
 
-def _file_name(response: httpx2.Response) -> str:
+def _file_name(response: Response) -> str:
     """The name that the server gives, or the last piece of the path; never with a folder in it."""
     told = re.search(r'filename="?([^";]+)', response.headers.get("content-disposition", ""))
     name = told.group(1) if told else unquote(urlsplit(str(response.url)).path)

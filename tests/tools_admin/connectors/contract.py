@@ -3,7 +3,7 @@
 import jsonschema
 import pytest
 
-from tools_admin.connectors.base import Connector, ToolError, engine_tool
+from tools_admin.connectors.base import Connector, ToolError, ToolSpec, engine_tool
 
 
 async def check_contract(connector: Connector) -> None:
@@ -20,7 +20,7 @@ async def check_contract(connector: Connector) -> None:
         assert spec.timeout > 0
 
     with pytest.raises(ToolError):
-        await connector.call("no_such_tool", {})
+        await connector.call(ToolSpec("no_such_tool", "", {"type": "object"}), {})
 
-    tool = engine_tool(connector, specs[0])
+    tool = engine_tool(connector.call, specs[0])
     assert (tool.name, tool.effect_class, tool.timeout) == (specs[0].name, specs[0].effect_class, specs[0].timeout)

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from agentapp.engine import EffectClass, ReActAgent, ScriptedChatModel, ToolCall
-from tools_admin.connectors.base import ToolError
+from tools_admin.connectors.base import Setup, ToolError, ToolSpec
 from tools_admin.connectors.builtin import BuiltinConnector, builtin_tools
 
 from .contract import check_contract
 
 
 async def test_the_connector_keeps_the_contract():
-    await check_contract(BuiltinConnector())
+    await check_contract(BuiltinConnector(Setup()))
 
 
 def test_no_builtin_tool_changes_anything():
@@ -35,7 +35,7 @@ def test_schemas_look_the_same_after_the_database():
 
 async def test_an_unknown_tool_names_the_known_ones():
     with pytest.raises(ToolError, match="calculator, current_time, query_demo_database"):
-        await BuiltinConnector().call("shell", {})
+        await BuiltinConnector(Setup()).call(ToolSpec("shell", "", {}), {})
 
 
 async def test_an_agent_uses_them():

@@ -45,7 +45,7 @@ def fill_path(template: str, arguments: Mapping[str, Any]) -> str:
 
 
 def fill(template: Any, arguments: Mapping[str, Any]) -> Any:
-    """A JSON value. `"{name}"` alone becomes the argument itself, whatever its type; without one its entry is left out."""
+    """A JSON value. `"{name}"` alone becomes the argument itself, of any type; without one its entry is left out."""
     filled = _fill(template, arguments)
     return None if filled is _GONE else filled
 
