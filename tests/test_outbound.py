@@ -305,6 +305,7 @@ CLIENTS |= {"http.client", "socket"}
 KNOWN = {
     "agentapp/outbound.py": {"httpx2", "httpcore2"},
     "agentapp/addresses.py": {"socket"},  # the resolver's constants
+    "accounts/oidc.py": {"requests"},  # allauth's sign-in, at the operator's own issuer, without redirects
     "conversations/worker.py": {"socket"},  # the machine's name
     "agentapp/engine/openai_model.py": {"httpx2"},  # sends through the client that it is handed
     "tools_admin/clients.py": {"httpx2"},  # providers' clients, made with their own transport

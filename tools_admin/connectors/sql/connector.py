@@ -70,8 +70,8 @@ class SqlConnector:
             ),
         ]
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
-        source = self._source
+    async def call(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> ToolResult:
+        source, name = self._source, spec.key or spec.name
         if name == "list_tables":
             return ToolResult(await self._read(lambda connection: reading.list_tables(source, connection)))
         if name == "describe_table":

@@ -21,13 +21,17 @@ from tests.tools_admin.connectors.sql.databases import (
     postgresql,
     statements,
 )
-from tools_admin.connectors.base import ConnectorError, ToolError
+from tools_admin.connectors.base import ConnectorError, ToolError, ToolSpec
 from tools_admin.connectors.sql import SqlConnector, SqlSettings, reading
 from tools_admin.connectors.sql.guard import Table, check_query
 
 
+def tool(name: str) -> ToolSpec:
+    return ToolSpec(name, "", {"type": "object"})
+
+
 async def ask(connector: SqlConnector, sql: str, **parameters) -> str:
-    return (await connector.call("query", {"sql": sql, "parameters": parameters})).content
+    return (await connector.call(tool("query"), {"sql": sql, "parameters": parameters})).content
 
 
 async def test_the_contract_of_connectors(shop_connector):
@@ -37,20 +41,20 @@ async def test_the_contract_of_connectors(shop_connector):
 
 async def test_tables_can_be_found_out(shop_connector):
     connector = shop_connector()
-    listed = (await connector.call("list_tables", {})).content
+    listed = (await connector.call(tool("list_tables"), {})).content
     assert "track" in listed
     assert "secret" not in listed
-    described = (await connector.call("describe_table", {"table": "Track"})).content
+    described = (await connector.call(tool("describe_table"), {"table": "Track"})).content
     assert "track_id: INTEGER, primary key" in described
     assert "album_id: INTEGER, references album.album_id" in described
     assert "name: VARCHAR(200), not null" in described
     with pytest.raises(ToolError, match=r"no table 'secret'. The tables are: .*album"):
-        await connector.call("describe_table", {"table": "secret"})
+        await connector.call(tool("describe_table"), {"table": "secret"})
 
 
 async def test_rows_come_as_a_table(shop_connector):
     sql = "SELECT name, composer, price FROM track WHERE price >= :least ORDER BY price"
-    result = await shop_connector().call("query", {"sql": sql, "parameters": {"least": 1}})
+    result = await shop_connector().call(tool("query"), {"sql": sql, "parameters": {"least": 1}})
     assert result.content_type == "text/markdown"
     assert result.content == (
         "| name | composer | price |\n| --- | --- | --- |\n| Long_Night | Bo | 1.29 |\n| Float | NULL | 1.99 |"
