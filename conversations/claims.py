@@ -18,9 +18,13 @@ MAX_CRASHES = 3
 
 @dataclass(frozen=True, slots=True)
 class Claim:
+    """`resumed`: something is on record of it. `spoken_to`: messages wait for it."""
+
     run: UUID
     epoch: int
     crashes: int
+    resumed: bool = False
+    spoken_to: bool = False
 
 
 class Renewed(NamedTuple):
@@ -45,7 +49,10 @@ def claim(run_id: UUID, owner: str) -> Claim | None:
                 lease_expires_at = now() + make_interval(secs => %s), started_at = coalesce(started_at, now())
             WHERE id = %s AND status IN ('queued', 'running')
                 AND (lease_expires_at IS NULL OR lease_expires_at < now())
-            RETURNING epoch, crashes
+            RETURNING epoch, crashes,
+                EXISTS (SELECT 1 FROM conversations_call call WHERE call.run_id = conversations_run.id),
+                EXISTS (SELECT 1 FROM conversations_interrupt said
+                        WHERE said.run_id = conversations_run.id AND said.state IN ('queued', 'read'))
             """,
             [owner, settings.RUN_LEASE_SECONDS, run_id],
         )

@@ -1,13 +1,40 @@
 """What a run leaves open when it ends: every started call and every started step gets an end."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
+from django.db import connection
 from django.utils import timezone
 
 from conversations.events import KeyedEvent
 from conversations.models import Call, Run, RunEvent
 
 STOPPED = "Stopped while it was going on; its effect may have happened."
+
+
+class Open(NamedTuple):
+    """What there is to close: of most runs nothing."""
+
+    calls: bool
+    steps: bool
+    approvals: bool
+    interrupts: bool
+
+
+def what_is_open(run: Run) -> Open:
+    """One question instead of four."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT EXISTS (SELECT 1 FROM conversations_call WHERE run_id = %(run)s AND state = 'started'),
+                (SELECT 2 * count(*) FILTER (WHERE data->>'status' = 'start') > count(*)
+                 FROM conversations_runevent
+                 WHERE run_id = %(run)s AND channel = 'step' AND data->>'type' IN ('thinking', 'iteration')),
+                EXISTS (SELECT 1 FROM conversations_approval WHERE run_id = %(run)s AND state = 'pending'),
+                EXISTS (SELECT 1 FROM conversations_interrupt WHERE run_id = %(run)s AND state IN ('queued', 'read'))
+            """,
+            {"run": run.id},
+        )
+        return Open(*cursor.fetchone())
 
 
 def close_calls(run: Run) -> None:

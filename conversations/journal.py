@@ -63,9 +63,9 @@ class DatabaseJournal:
         self._last: asyncio.Future[dict[str, int]] | None = None
 
     @classmethod
-    def load(cls, run: Run, writer: Writer, log: RunLog) -> "DatabaseJournal":
-        """Reads what earlier epochs left (synchronous: call it in a database thread)."""
-        records = {call.key: call for call in run.calls.all()}
+    def load(cls, run: Run, writer: Writer, log: RunLog, *, resumed: bool = True) -> "DatabaseJournal":
+        """Reads what earlier epochs left, if anything (synchronous: call it in a database thread)."""
+        records = {call.key: call for call in run.calls.all()} if resumed else {}
         attempt = run.events.filter(channel="answer", data__status="start").count() if run.epoch > 1 else 0
         return cls(run.id, run.epoch, writer, log, records, attempt)
 

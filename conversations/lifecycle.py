@@ -19,7 +19,7 @@ from agentapp.celery import app
 from agentapp.engine import EffectClass, Event
 from conversations import live
 from conversations.crash_points import reach
-from conversations.endings import close_calls, open_steps
+from conversations.endings import close_calls, open_steps, what_is_open
 from conversations.events import KeyedEvent
 from conversations.models import Approval, Call, Conversation, Interrupt, Message, Run, RunEvent
 
@@ -65,11 +65,13 @@ def end_run(
     run.ended_at, run.lease_owner, run.lease_expires_at = timezone.now(), "", None
     for name, value in figures.items():
         setattr(run, name, value)
-    left = _unseen(run)
+    open_now = what_is_open(run)
+    left = _unseen(run) if open_now.interrupts else []
     tip = left[0].parent_id if left else _leaf(run)
     message = _answer(run, tip) if answer else None
-    close_calls(run)
-    closing = open_steps(run)
+    if open_now.calls:
+        close_calls(run)
+    closing = open_steps(run) if open_now.steps else []
     if status == Run.Status.FAILED:
         data = {
             "code": reason,
@@ -77,7 +79,8 @@ def end_run(
             "retryable": reason in ("model_unavailable", "crash_loop", "internal"),
         }
         closing.append(KeyedEvent("end/error", "error", data))
-    run.approvals.filter(state=Approval.State.PENDING).update(state=Approval.State.SUPERSEDED)
+    if open_now.approvals:
+        run.approvals.filter(state=Approval.State.PENDING).update(state=Approval.State.SUPERSEDED)
     add_events(run, [*closing, KeyedEvent.of("end/done", Event("done", _done(run, message)))], ended=True)
     run.save()
     leaf = _hand_over(run, left, message.id if message else tip)
@@ -123,17 +126,22 @@ def suspend(run: Run, reason: str, request: dict[str, Any]) -> None:
 
 
 def add_events(run: Run, events: list[KeyedEvent], *, ended: bool = False) -> None:
-    """Writes durable events in the caller's transaction, on a locked run; appends them to the live log on commit."""
+    """Writes durable events in the caller's transaction, on a locked run; appends them to the live log on commit.
+
+    With `ended` they are the run's last: nobody has written them before, and the caller saves the run.
+    """
     at = timezone.now()
-    known = set(RunEvent.objects.filter(run=run, key__in=[e.key for e in events]).values_list("key", flat=True))
-    fresh = [event for event in events if event.key not in known]
+    if not ended:
+        known = set(RunEvent.objects.filter(run=run, key__in=[e.key for e in events]).values_list("key", flat=True))
+        events = [event for event in events if event.key not in known]
     rows = [
         RunEvent(run=run, seq=run.next_seq + n, channel=e.channel, data=e.data, key=e.key, at=at)
-        for n, e in enumerate(fresh)
+        for n, e in enumerate(events)
     ]
     RunEvent.objects.bulk_create(rows)
     run.next_seq += len(rows)
-    Run.objects.filter(id=run.id).update(next_seq=run.next_seq)
+    if not ended:
+        Run.objects.filter(id=run.id).update(next_seq=run.next_seq)
     entries = [(row.seq, row.channel, row.data, row.at) for row in rows]
     after_commit(lambda: live.append_events(run.id, run.epoch, entries, ended=ended))
 

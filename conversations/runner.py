@@ -148,8 +148,8 @@ class RunExecution:
             await self._transition(put_back)
 
     async def _work(self) -> None:
-        prepared = await _patiently(prepare, self.claimed.run, self._models)
-        self._journal = journal = await _patiently(DatabaseJournal.load, prepared.run, self._writer, self._log)
+        prepared, journal, said = await _patiently(self._begin)
+        self._journal = journal
         journal.before_model = self._claim_interrupts
         self._answer = answer = Answer(journal, self._log)
         state = {
@@ -161,7 +161,7 @@ class RunExecution:
         journal.note(f"run/running/{self.claimed.epoch}", Event("run", state))
         self._follow_fallbacks(prepared, journal)
         agent = self._agent(prepared, journal, answer)
-        self._queue(await _patiently(waiting_interrupts, self.claimed.run))
+        self._queue(said)
         result = await agent.run(prepared.query, history=prepared.history, interrupts=self._interrupts)
         text = await self._deliver(agent, prepared.query, result, journal, answer)
         reach("K12")
@@ -175,6 +175,12 @@ class RunExecution:
 
         if isinstance(prepared.equipment.model, ModelChain):
             prepared.equipment.model.on_fallback = follow
+
+    def _begin(self) -> tuple[Prepared, DatabaseJournal, list[tuple[str, str]]]:
+        """All reading before the first call, in one go."""
+        prepared = prepare(self.claimed.run, self._models)
+        journal = DatabaseJournal.load(prepared.run, self._writer, self._log, resumed=self.claimed.resumed)
+        return prepared, journal, waiting_interrupts(self.claimed.run) if self.claimed.spoken_to else []
 
     def _agent(self, prepared: Prepared, journal: DatabaseJournal, answer: Answer) -> ReActAgent:
         async def gate(tool: Tool, arguments: dict[str, Any], key: str) -> Allow | Deny:

@@ -82,7 +82,9 @@ def _send(
     if client_id and (known := _sent_before(user, client_id)):
         return known
     conversation = _conversation(user, conversation_id, content)
-    active = Run.objects.active().select_for_update().filter(conversation=conversation).first()
+    active = None
+    if conversation_id:  # a new one has none
+        active = Run.objects.active().select_for_update().filter(conversation=conversation).first()
     if active and place:
         raise RunActive
     if active and active.interrupts.filter(state__in=Interrupt.UNSEEN).count() >= MOST_WAITING:

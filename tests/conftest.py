@@ -8,6 +8,7 @@ from pathlib import Path
 import django
 import pytest
 
+from agentapp.database import release_connections
 from agentapp.embedded.testing import services
 from tests.fake_model import FakeModel
 from tests.product import Product
@@ -27,6 +28,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure() -> None:
     _services.close()
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> Iterator[None]:
+    """The database goes when nobody holds on to it."""
+    yield
+    release_connections()
 
 
 @pytest.fixture(scope="session")
