@@ -53,7 +53,7 @@ def equip(agent: Agent | None, user: User, models: Sequence[LanguageModel], clie
 
 def prepare(run_id: UUID, clients: ModelClients) -> Prepared:
     """Reads agent, tools, model and history. Raises NoModel, and ModelUnavailable while the demo model is loading."""
-    run = Run.objects.select_related("message", "conversation", "agent", "user").get(id=run_id)
+    run = Run.objects.select_related("message", "agent", "user").get(id=run_id)
     equipment = equip(run.agent, run.user, bound_models(run, clients), clients)
     tell_run(run)
     budget = budget_for(equipment.model) // 2

@@ -4,7 +4,7 @@ one pool of connections."""
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tools_admin.models import LanguageModel, Provider
 from tools_admin.presets import PRESETS
@@ -27,6 +27,7 @@ class ModelClients:
 
     def __init__(self) -> None:
         self._clients: dict[int, tuple[datetime, AsyncOpenAI]] = {}
+        self.models: dict[int, tuple[dict[str, Any], OpenAIChatModel]] = {}
         self._transport: GatheringTransport | None = None
 
     def get(self, provider: Provider) -> "AsyncOpenAI":
@@ -48,7 +49,7 @@ class ModelClients:
         return Turnstile()
 
     async def aclose(self) -> None:
-        self._clients = {}
+        self._clients, self.models = {}, {}
         for name in ("health", "turnstile"):
             if name in self.__dict__:
                 await self.__dict__.pop(name).aclose()
@@ -78,17 +79,21 @@ def chat_model(model: LanguageModel, clients: ModelClients) -> "OpenAIChatModel"
     from agentapp.engine import OpenAIChatModel, Prices
 
     provider, preset = model.provider, PRESETS[model.provider.preset]
-    return OpenAIChatModel(
-        clients.get(provider),
-        model.name,
-        abilities=model.abilities,
-        context_size=model.context_size,
-        max_output_tokens=model.max_output_tokens,
-        extra={**provider.extra_body, **model.extra_body},
-        headers=headers_of(provider),
-        max_tools=preset.max_tools,
-        prices=Prices(*model.prices),
-    )
+    described: dict[str, Any] = {
+        "client": clients.get(provider),
+        "model": model.name,
+        "abilities": model.abilities,
+        "context_size": model.context_size,
+        "max_output_tokens": model.max_output_tokens,
+        "extra": {**provider.extra_body, **model.extra_body},
+        "headers": headers_of(provider),
+        "max_tools": preset.max_tools,
+        "prices": Prices(*model.prices),
+    }
+    known = clients.models.get(model.pk)
+    if known is None or known[0] != described:  # it has learnt what its endpoint refuses, and where it is
+        known = clients.models[model.pk] = (described, OpenAIChatModel(**described))
+    return known[1]
 
 
 def chat_chain(models: Sequence[LanguageModel], clients: ModelClients) -> "ChatModel":
