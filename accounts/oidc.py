@@ -29,6 +29,7 @@ from requests import RequestException
 
 from accounts import invitations
 from accounts.models import User
+from accounts.oidc_http import OutboundAdapter
 
 log = logging.getLogger(__name__)
 
@@ -139,7 +140,8 @@ class OidcAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
 
     def get_requests_session(self) -> Any:
         session = super().get_requests_session()
-        session.max_redirects = 0  # what an issuer answers comes from the issuer
+        session.mount("https://", OutboundAdapter())
+        session.mount("http://", OutboundAdapter())
         return session
 
     def on_authentication_error(self, request: HttpRequest, provider: Any, **details: Any) -> None:

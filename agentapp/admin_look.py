@@ -56,7 +56,8 @@ UNFOLD = {
     "SITE_SYMBOL": "forum",
     "SITE_URL": "/",
     "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("agentapp/icon.svg")}],
-    "DASHBOARD_CALLBACK": "tools_admin.checklist.dashboard",
+    "DASHBOARD_CALLBACK": "conversations.dashboard.dashboard",
+    "STYLES": [lambda request: static("agentapp/css/admin.css")],
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
     "BORDER_RADIUS": "8px",
@@ -104,6 +105,17 @@ UNFOLD = {
                     _page(_("Unknown outcomes"), "help", "conversations_doubt", "accounts.approve"),
                     _page(_("Settled calls"), "task_alt", "conversations_settlement", "conversations.view_all_runs"),
                     _page(_("Inspections"), "visibility", "conversations_inspection", "conversations.view_inspection"),
+                ],
+            },
+            {
+                "title": _("This installation"),
+                "items": [
+                    {
+                        "title": _("Health"),
+                        "icon": "monitor_heart",
+                        "link": reverse_lazy("admin_health"),
+                        "permission": _holds("accounts.configure"),
+                    }
                 ],
             },
         ],

@@ -6,11 +6,13 @@ from django.views.i18n import JavaScriptCatalog
 
 from agentapp.api import api
 from conversations.health import healthz, readyz
+from conversations.health_page import health_page
 
 urlpatterns = [
     path("healthz", healthz),
     path("readyz", readyz),
     path("api/v1/", api.urls),
+    path("admin/health/", admin.site.admin_view(health_page), name="admin_health"),
     path("admin/", admin.site.urls),
     path("jsi18n/", JavaScriptCatalog.as_view(), name="jsi18n"),
     path("", include("accounts.urls")),

@@ -304,6 +304,8 @@ CLIENTS |= {"http.client", "socket"}
 # Who may import what opens connections, and why that leaves the process nowhere else.
 KNOWN = {
     "agentapp/outbound.py": {"httpx2", "httpcore2"},
+    "accounts/oidc.py": {"requests"},  # the class of its errors
+    "accounts/oidc_http.py": {"requests"},  # carried by outbound
     "agentapp/addresses.py": {"socket"},  # the resolver's constants
     "accounts/oidc.py": {"requests"},  # allauth's sign-in, at the operator's own issuer, without redirects
     "conversations/worker.py": {"socket"},  # the machine's name
