@@ -12,6 +12,8 @@ from django.db.models.functions import Lower
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from accounts.budgets import Budget as Budget
+
 
 def validate_time_zone(name: str) -> None:
     if name not in zoneinfo.available_timezones():

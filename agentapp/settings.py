@@ -64,6 +64,10 @@ class Environment(BaseSettings):
     max_message_chars: int = 100_000
     sql_files: str = Field(default="", description="Folder of SQLite files that connectors may read")
     sql_dialects: list[str] = Field(default=[], description="SQLAlchemy dialects besides PostgreSQL and SQLite; JSON")
+    currency: str = Field(default="USD", max_length=8, description="What all prices are in, as it is shown: USD, €")
+    max_running_runs: int = Field(default=20, ge=0, description="Of one user at once; others wait. 0: any number")
+    rate_requests: str = Field(default="600/minute", description="API requests of one user, and of one key")
+    rate_messages: str = Field(default="30/minute", description="Messages of one user, and by one key")
     crash_at: str = Field(default="", description="For tests: where a process kills itself (crash_points.py)")
 
 
@@ -332,6 +336,10 @@ RUN_DEADLINE_DAYS = env.run_deadline_days
 APPROVAL_DAYS = env.approval_days
 SHUTDOWN_GRACE_SECONDS = env.shutdown_grace_seconds
 MAX_MESSAGE_CHARS = env.max_message_chars
+MAX_RUNNING_RUNS = env.max_running_runs
+
+CURRENCY = env.currency
+RATE_REQUESTS, RATE_MESSAGES = env.rate_requests, env.rate_messages
 CRASH_AT = env.crash_at
 SQL_FILES = Path(env.sql_files or VAR_DIR / "databases")
 SQL_DIALECTS = env.sql_dialects

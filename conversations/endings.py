@@ -37,6 +37,14 @@ def what_is_open(run: Run) -> Open:
         return Open(*cursor.fetchone())
 
 
+def record_broken_off(run: Run, rows: list[dict[str, Any]]) -> None:
+    """Calls of which only their worker knows that they began, and the cost of those whose start is on record."""
+    Call.objects.bulk_create([Call(run=run, epoch=run.epoch, **row) for row in rows], ignore_conflicts=True)
+    for row in rows:
+        if row["cost"]:
+            run.calls.filter(key=row["key"], state=Call.State.STARTED).update(cost=row["cost"])
+
+
 def close_calls(run: Run) -> None:
     """Calls whose start is on record and whose end is not."""
     started = run.calls.filter(state=Call.State.STARTED)

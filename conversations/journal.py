@@ -11,15 +11,18 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from agentapp.engine import CallKind, EffectClass, Event, ModelError, UnknownOutcome
+from agentapp.engine import CallKind, EffectClass, Event, IncompleteStream, ModelError, UnknownOutcome, Usage
 from agentapp.engine.journal import Effect, Finished, check_same_call
 from conversations import crash_points
+from conversations.allotments import Amount
 from conversations.appender import RunLog
 from conversations.cleaning import canonical_json, clean
 from conversations.endings import STOPPED
 from conversations.errors import LeaseLost
 from conversations.events import KeyedEvent
 from conversations.models import Call, Run
+from conversations.pricing import Pricing
+from conversations.purse import Purse
 from conversations.writer import Record, Writer
 
 
@@ -48,26 +51,38 @@ class DatabaseJournal:
     """One run's journal in one epoch. `records` holds what earlier epochs recorded."""
 
     def __init__(
-        self, run: UUID, epoch: int, writer: Writer, log: RunLog, records: dict[str, Call], attempt: int
+        self,
+        run: UUID,
+        epoch: int,
+        writer: Writer,
+        log: RunLog,
+        records: dict[str, Call],
+        attempt: int,
+        purse: Purse,
+        pricing: Pricing,
     ) -> None:
         self.run = run
         self.epoch = epoch
         self.attempt = attempt
+        self.purse = purse
         self.open: dict[str, Open] = {}
         self.before_model: Callable[[], Awaitable[None]] | None = None  # of the loop, just before it asks its model
         self._writer = writer
         self._log = log
         self._records = records
+        self._pricing = pricing
         self._failures = 0
         self._unwaited: list[asyncio.Future[dict[str, int]]] = []
         self._last: asyncio.Future[dict[str, int]] | None = None
 
     @classmethod
-    def load(cls, run: Run, writer: Writer, log: RunLog, *, resumed: bool = True) -> "DatabaseJournal":
+    def load(
+        cls, run: Run, writer: Writer, log: RunLog, purse: Purse, pricing: Pricing, *, resumed: bool = True
+    ) -> "DatabaseJournal":
         """Reads what earlier epochs left, if anything (synchronous: call it in a database thread)."""
         records = {call.key: call for call in run.calls.all()} if resumed else {}
         attempt = run.events.filter(channel="answer", data__status="start").count() if run.epoch > 1 else 0
-        return cls(run.id, run.epoch, writer, log, records, attempt)
+        return cls(run.id, run.epoch, writer, log, records, attempt, purse, pricing)
 
     def recorded(self, key: str) -> bool:
         call = self._records.get(key)
@@ -102,10 +117,12 @@ class DatabaseJournal:
             del self.open[key]
             raise
         crash_points.done(kind)
+        price = self._pricing.price(kind, result, self.purse.reserved(key))
+        self.purse.settle(key, price)
         events = [self._stamped(event) for event in finished(result)] if finished else []
         record = self._submit(
             [KeyedEvent.of(f"{key}#{len(call.started) + n}", event) for n, event in enumerate(events)],
-            [self._row(key, call, Call.State.SUCCEEDED, result=result)],
+            [self._row(key, call, Call.State.SUCCEEDED, result=result, cost=price.cost)],
             at_once=call.waits,
         )
         if call.waits:
@@ -127,22 +144,38 @@ class DatabaseJournal:
         return self.attempt
 
     def closing(self) -> list[dict[str, Any]]:
-        """Rows of the calls on their way, for a run that is stopped now."""
-        return [self._row(key, call, Call.State.CANCELLED, error=STOPPED) for key, call in self.open.items()]
+        """Rows of the calls on their way, for a run that is stopped now: settled at what was set aside for them."""
+        return [self._broken_off(key, key, call, Call.State.CANCELLED, STOPPED) for key, call in self.open.items()]
 
     async def _start(self, key: str, call: Open) -> None:
-        """Raises `LeaseLost` when the call must not begin: the run was stopped, or is somebody else's."""
+        """Reserves what the call may cost, and puts its start on record.
+
+        Raises `LeaseLost` when it must not begin, as the run was stopped, is somebody else's, or its person or model is
+        disabled; `BudgetExhausted`.
+        """
+        if call.kind is CallKind.LLM:
+            try:
+                await self.purse.reserve(
+                    key, self._pricing.estimate(call.request), last=call.request.get("last", False)
+                )
+            except BaseException:
+                del self.open[key]
+                raise
+        priced = self.purse.reserved(key) != Amount()
+        waits = call.waits or priced
         intent = self._submit(
             [KeyedEvent.of(f"{key}#{n}", event) for n, event in enumerate(call.started)],
             [self._row(key, call, Call.State.STARTED)] if call.effect_class is EffectClass.ONCE else [],
-            starts=call.waits,
-            at_once=call.waits,
+            starts=waits,
+            model=self._pricing.model_id if call.kind is CallKind.LLM else None,
+            at_once=waits,
         )
-        if call.waits:
+        if waits:
             try:
                 await self._written(intent)
             except LeaseLost:
                 del self.open[key]  # it never began
+                self.purse.settle(key, Amount())
                 raise
         if self.before_model and call.request.get("role") == "loop":
             await self.before_model()
@@ -151,7 +184,18 @@ class DatabaseJournal:
         self._failures += 1
         attempt = f"{key}/failed/{self.epoch}.{self._failures}"
         text = f"{type(error).__name__}: {error}"
-        await self._written(self._submit([], [self._row(attempt, call, Call.State.FAILED, error=text)]))
+        if not isinstance(error, IncompleteStream):
+            self.purse.settle(key, Amount())  # nobody is billed for a refusal; a reply that broke off was worked on
+        row = self._broken_off(attempt, key, call, Call.State.FAILED, text)
+        await self._written(self._submit([], [row]))
+
+    def _broken_off(self, name: str, key: str, call: Open, state: Call.State, error: str) -> dict[str, Any]:
+        taken = self.purse.reserved(key)
+        self.purse.settle(key, taken)
+        row = self._row(name, call, state, error=error, cost=taken.cost)
+        if taken.tokens:
+            row["usage"] = Usage(taken.tokens, calls=1, estimated=True).to_dict()
+        return row
 
     async def settled(self) -> None:
         """Returns when everything that was submitted is written, or refused."""
@@ -176,8 +220,9 @@ class DatabaseJournal:
         *,
         starts: bool = False,
         at_once: bool = True,
+        model: int | None = None,
     ) -> "asyncio.Future[dict[str, int]]":
-        record = Record(self.run, self.epoch, events, list(calls), starts)
+        record = Record(self.run, self.epoch, events, list(calls), starts, model, self.purse.sums)
         if not (record.events or record.calls or starts):
             done: asyncio.Future[dict[str, int]] = asyncio.get_running_loop().create_future()
             done.set_result({})
@@ -190,7 +235,14 @@ class DatabaseJournal:
         return future
 
     def _row(
-        self, key: str, call: Open, state: Call.State, *, result: dict[str, Any] | None = None, error: str = ""
+        self,
+        key: str,
+        call: Open,
+        state: Call.State,
+        *,
+        result: dict[str, Any] | None = None,
+        error: str = "",
+        cost: int = 0,
     ) -> dict[str, Any]:
         ended = None if state == Call.State.STARTED else datetime.now(UTC)
         return {
@@ -203,7 +255,7 @@ class DatabaseJournal:
             "result": result,
             "error": error or ((result or {}).get("content", "") if (result or {}).get("is_error") else ""),
             "usage": (result or {}).get("usage") or {},
-            "cost": 0,
+            "cost": cost,
             "started_at": call.began,
             "ended_at": ended,
         }

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from agentapp.celery import app
 from agentapp.engine import EffectClass, Event
-from conversations import live
+from conversations import allotments, live
 from conversations.crash_points import reach
 from conversations.endings import close_calls, open_steps, what_is_open
 from conversations.events import KeyedEvent
@@ -61,6 +61,7 @@ def end_run(
     know yet can say nothing after it.
     """
     run.status, run.reason, run.error, run.answer = status, reason, error[:500], answer
+    allotments.close(run)
     run.epoch += 1
     run.ended_at, run.lease_owner, run.lease_expires_at = timezone.now(), "", None
     for name, value in figures.items():
@@ -98,6 +99,7 @@ def put_back(run: Run, *, reason: str = "", delay: float = 0.0) -> None:
     if _was_stopped(run):
         return
     run.status, run.reason, run.lease_owner, run.lease_expires_at = Run.Status.QUEUED, reason, "", None
+    allotments.close(run)
     run.crashes, run.enqueued_at = 0, timezone.now()
     if reason:
         run.retry_at = run.enqueued_at + timedelta(seconds=delay)
@@ -118,6 +120,7 @@ def suspend(run: Run, reason: str, request: dict[str, Any]) -> None:
         put_back(run)
         return
     run.status, run.reason, run.lease_owner, run.lease_expires_at = Run.Status.WAITING, reason, "", None
+    allotments.close(run)
     data = {"status": "waiting", "reason": reason, "request": request, "attempt": run.attempt}
     data |= {"mode": run.mode, "model": run.model}
     add_events(run, [KeyedEvent(f"run/waiting/{run.epoch}", "run", data)])
@@ -234,6 +237,7 @@ def _copy_finished(source: Run, target: Run) -> None:
     copies = []
     for call in finished:
         call.pk, call.run, call.epoch = None, target, 0
+        call.cost, call.usage = 0, {}  # paid for by the run that made it
         copies.append(call)
     Call.objects.bulk_create(copies)
 

@@ -1,43 +1,90 @@
-"""Is this tool still there for this person? Asked at the moment of every call, so it must be cheap."""
+"""May this call happen? Asked at the moment of every call, so it must be cheap.
+
+Tools are asked about here, before their call starts: many questions of many runs in one statement. Model calls need no
+question of their own: the record of their start (`writer.RECORD`) is refused when their person or model is disabled,
+and then `refusal` says why.
+"""
 
 import asyncio
 import logging
+from typing import NamedTuple
+from uuid import UUID
 
 import psycopg
 
 from conversations.connection import RETRY_SECONDS, LoopConnection
+from conversations.errors import LeaseLost, ModelDisabled, PersonDisabled
+from conversations.models import Run
 
 log = logging.getLogger(__name__)
 
 # `Tool.objects.visible_to` and `Tool.asks_first` in one statement.
 PERMITTED = """
-SELECT tool.approval = 'always' OR (tool.approval = 'writes' AND tool.effect_class IN ('idempotent', 'once'))
-FROM tools_admin_tool tool JOIN tools_admin_connector connector ON connector.id = tool.connector_id,
-     accounts_user person
-WHERE tool.name = %s AND tool.enabled AND connector.enabled AND person.id = %s AND person.is_active
-  AND (NOT EXISTS (SELECT FROM tools_admin_tool_groups granted WHERE granted.tool_id = tool.id)
-       OR EXISTS (SELECT FROM tools_admin_tool_groups granted JOIN accounts_user_groups own USING (group_id)
-                  WHERE granted.tool_id = tool.id AND own.user_id = person.id))
+SELECT asked.place,
+    tool.approval = 'always' OR (tool.approval = 'writes' AND tool.effect_class IN ('idempotent', 'once')), tool.price
+FROM unnest(%s::bigint[], %s::text[]) WITH ORDINALITY AS asked(person, tool, place)
+JOIN accounts_user person ON person.id = asked.person AND person.is_active
+JOIN tools_admin_tool tool ON tool.name = asked.tool AND tool.enabled
+JOIN tools_admin_connector connector ON connector.id = tool.connector_id AND connector.enabled
+WHERE NOT EXISTS (SELECT FROM tools_admin_tool_groups granted WHERE granted.tool_id = tool.id)
+   OR EXISTS (SELECT FROM tools_admin_tool_groups granted JOIN accounts_user_groups own USING (group_id)
+              WHERE granted.tool_id = tool.id AND own.user_id = person.id)
 """
 
 
+class Permit(NamedTuple):
+    """Whether a person has to say so first, and what the call costs."""
+
+    needs_approval: bool
+    price: int
+
+
 class Permissions:
-    """For all runs of a worker; while the database is away the question waits."""
+    """For all runs of a worker; while the database is away the questions wait."""
 
     def __init__(self) -> None:
         self._line = LoopConnection()
-        self._one_at_a_time = asyncio.Lock()
+        self._asked: list[tuple[int, str, asyncio.Future[Permit | None]]] = []
+        self._answering: asyncio.Task[None] | None = None
 
-    async def needs_approval(self, user_id: int, tool_name: str) -> bool | None:
-        """Whether a person has to say so first; None when the call is not permitted at all."""
-        async with self._one_at_a_time:
-            while True:
-                try:
-                    connection = await self._line.get()
-                    cursor = await connection.execute(PERMITTED, (tool_name, user_id), prepare=True)
-                    row = await cursor.fetchone()
-                    return row[0] if row else None
-                except psycopg.OperationalError as error:
-                    log.warning("The database does not answer (%s); a call waits.", str(error).strip()[:200])
-                    await self._line.drop()
-                    await asyncio.sleep(RETRY_SECONDS)
+    async def of_tool(self, user_id: int, tool_name: str) -> Permit | None:
+        """None when the call is not permitted at all."""
+        answer: asyncio.Future[Permit | None] = asyncio.get_running_loop().create_future()
+        self._asked.append((user_id, tool_name, answer))
+        if self._answering is None or self._answering.done():
+            self._answering = asyncio.create_task(self._answer_all())
+        return await answer
+
+    async def _answer_all(self) -> None:
+        """What is asked while an answer is on its way is answered together."""
+        while self._asked:
+            asked, self._asked = self._asked, []
+            try:
+                permits = await self._look_up([user for user, _, _ in asked], [tool for _, tool, _ in asked])
+            except Exception as error:  # noqa: BLE001 - whoever waits for the answer has to hear of it
+                for _, _, answer in asked:
+                    if not answer.done():
+                        answer.set_exception(error)
+                continue
+            for place, (_, _, answer) in enumerate(asked, 1):
+                if not answer.done():
+                    answer.set_result(permits.get(place))
+
+    async def _look_up(self, users: list[int], tools: list[str]) -> dict[int, Permit]:
+        while True:
+            try:
+                connection = await self._line.get()
+                cursor = await connection.execute(PERMITTED, (users, tools), prepare=True)
+                return {place: Permit(*row) for place, *row in await cursor.fetchall()}
+            except psycopg.OperationalError as error:
+                log.warning("The database does not answer (%s); %d calls wait.", str(error).strip()[:200], len(users))
+                await self._line.drop()
+                await asyncio.sleep(RETRY_SECONDS)
+
+
+def refusal(run_id: UUID, epoch: int) -> Exception:
+    """Why the start of a call was refused (synchronous: call it in a database thread)."""
+    run = Run.objects.select_related("user").filter(id=run_id, epoch=epoch, cancel_requested_at=None).first()
+    if run is None or run.status != Run.Status.RUNNING:
+        return LeaseLost()
+    return ModelDisabled() if run.user.is_active else PersonDisabled()

@@ -5,14 +5,16 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
+from django.db import connection, transaction
 
 from accounts.models import User
 from agentapp.engine import ChatModel, Message, Tool, budget_for
+from conversations.allotments import Allotted, settle_lost, unlimited
 from conversations.binding import bound_models
 from conversations.history import history
-from conversations.lifecycle import tell_run
+from conversations.lifecycle import held, tell_run
 from conversations.models import Interrupt, Run
+from conversations.pricing import Pricing
 from tools_admin import services as configuration
 from tools_admin.clients import ModelClients
 from tools_admin.models import Agent, LanguageModel
@@ -35,6 +37,8 @@ class Prepared:
 
     run: Run
     equipment: Equipment
+    pricing: Pricing
+    allotted: Allotted | None
     query: str
     history: list[Message]
 
@@ -54,10 +58,23 @@ def equip(agent: Agent | None, user: User, models: Sequence[LanguageModel], clie
 def prepare(run_id: UUID, clients: ModelClients) -> Prepared:
     """Reads agent, tools, model and history. Raises NoModel, and ModelUnavailable while the demo model is loading."""
     run = Run.objects.select_related("message", "agent", "user").get(id=run_id)
-    equipment = equip(run.agent, run.user, bound_models(run, clients), clients)
+    models = bound_models(run, clients)
+    equipment = equip(run.agent, run.user, models, clients)
     tell_run(run)
+    _settle_lost(run)
     budget = budget_for(equipment.model) // 2
-    return Prepared(run, equipment, run.message.content, history(run, budget))
+    pricing = Pricing(equipment.model, models)
+    return Prepared(run, equipment, pricing, unlimited(run), run.message.content, history(run, budget))
+
+
+def _settle_lost(run: Run) -> None:
+    """What the worker before left open when it died."""
+    if run.reserved_cost or run.reserved_tokens:
+        with transaction.atomic(durable=True):
+            if locked := held(run.id, run.epoch):
+                settle_lost(locked, run.epoch - 1)
+                locked.save()
+                run.cost, run.tokens, run.reserved_cost, run.reserved_tokens = locked.cost, locked.tokens, 0, 0
 
 
 def total_usage(run: Run) -> dict[str, Any]:

@@ -1,55 +1,51 @@
 """Drives the engine for one claimed run: rows in, events out, one of the ends of `Run.Status` at last."""
 
-import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from django.db import InterfaceError, OperationalError, transaction
 
 from agentapp.database import in_thread
 from agentapp.engine import (
     AgentResult,
-    Allow,
     CallKind,
     ChatModel,
-    Deny,
     Event,
     InterruptQueue,
+    LimitReached,
     ModelChain,
     ModelError,
     ModelUnavailable,
     ReActAgent,
     RunSuspended,
-    Tool,
     UnknownOutcome,
 )
+from conversations.allotments import Allotted, Amount, draw
 from conversations.appender import Appender, RunLog
-from conversations.approvals import approval_data, permit
 from conversations.binding import note_fallback
 from conversations.claims import MAX_CRASHES, Claim
 from conversations.crash_points import reach
-from conversations.errors import LeaseLost
+from conversations.endings import record_broken_off
+from conversations.errors import LeaseLost, ModelDisabled, PersonDisabled
+from conversations.gate import Gate
 from conversations.journal import DatabaseJournal
 from conversations.lifecycle import end_run, held, put_back, suspend
 from conversations.model_failures import explain, failure_reason
 from conversations.models import Call, Interrupt, Run
-from conversations.permission import Permissions
+from conversations.patience import patiently
+from conversations.permission import Permissions, refusal
 from conversations.preparation import Prepared, claim_interrupts, prepare, total_usage, waiting_interrupts
+from conversations.purse import Purse
 from conversations.reconciliation import unknown_call
 from conversations.writer import Writer
 from tools_admin.clients import ModelClients
-from tools_admin.compact import CatalogTool, addressed, readdressed
 from tools_admin.errors import NoModel
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 # How long a run waits for a model that does not answer: after each failure a longer pause, 30 minutes in all.
 PATIENCE_SECONDS = (2, 5, 10, 20, 30, *[60] * 30)
-DATABASE_PATIENCE_SECONDS, DATABASE_RETRY_SECONDS = 60.0, 0.5
 PIECE_CHARS = 400
 
 
@@ -100,7 +96,9 @@ class RunExecution:
             await self._work()
         except LeaseLost:
             log.info("Run %s was stopped, or belongs to another worker now.", self.claimed.run)
-            await self.stop("user")
+            await self._refused()
+        except LimitReached as reached:
+            await self._end(Run.Status.COMPLETED, f"limit:{reached.limit}", answer=reached.message)
         except NoModel as error:
             await self._end(Run.Status.FAILED, "no_model", error=str(error))
         except ModelUnavailable as error:
@@ -129,7 +127,7 @@ class RunExecution:
     async def _claim_interrupts(self) -> None:
         """What the loop is about to read can no longer be recalled, and what was recalled it does not read."""
         if len(self._interrupts):
-            self._queue(await _patiently(claim_interrupts, self.claimed.run))
+            self._queue(await patiently(claim_interrupts, self.claimed.run))
 
     def _queue(self, rows: list[tuple[str, str]]) -> None:
         for gone in set(self._interrupts.ids) - {message for message, _ in rows}:
@@ -148,7 +146,7 @@ class RunExecution:
             await self._transition(put_back)
 
     async def _work(self) -> None:
-        prepared, journal, said = await _patiently(self._begin)
+        prepared, journal, said = await patiently(self._begin)
         self._journal = journal
         journal.before_model = self._claim_interrupts
         self._answer = answer = Answer(journal, self._log)
@@ -169,7 +167,7 @@ class RunExecution:
 
     def _follow_fallbacks(self, prepared: Prepared, journal: DatabaseJournal) -> None:
         async def follow(now: ChatModel, failures: Sequence[ModelError]) -> None:
-            told = await _patiently(note_fallback, prepared.run, now, failures)
+            told = await patiently(note_fallback, prepared.run, now, failures)
             key = f"model/{self.claimed.epoch}.{len(prepared.run.model['fallbacks'])}"
             journal.note(key, Event("model", {**told, "model": prepared.run.model}))
 
@@ -179,26 +177,16 @@ class RunExecution:
     def _begin(self) -> tuple[Prepared, DatabaseJournal, list[tuple[str, str]]]:
         """All reading before the first call, in one go."""
         prepared = prepare(self.claimed.run, self._models)
-        journal = DatabaseJournal.load(prepared.run, self._writer, self._log, resumed=self.claimed.resumed)
+        purse = Purse(prepared.run, prepared.allotted, self._draw)
+        resumed = self.claimed.resumed
+        journal = DatabaseJournal.load(prepared.run, self._writer, self._log, purse, prepared.pricing, resumed=resumed)
         return prepared, journal, waiting_interrupts(self.claimed.run) if self.claimed.spoken_to else []
 
-    def _agent(self, prepared: Prepared, journal: DatabaseJournal, answer: Answer) -> ReActAgent:
-        async def gate(tool: Tool, arguments: dict[str, Any], key: str) -> Allow | Deny:
-            if isinstance(tool, CatalogTool):
-                return Allow()
-            name, given = addressed(tool, arguments)
-            needs_approval = await self._permissions.needs_approval(prepared.run.user_id, name)
-            if needs_approval is None:
-                return Deny(f"The tool {name} is not available any more.")
-            if not needs_approval:
-                return Allow()
-            try:
-                return readdressed(tool, name, await _patiently(permit, prepared.run, name, given, key))
-            except RunSuspended:
-                approval = await _patiently(prepared.run.approvals.get, key=key)
-                journal.note(f"approval/{key}/pending", Event("approval", approval_data(approval)))
-                raise
+    async def _draw(self, spent: Amount, open_calls: Amount, need: Amount) -> Allotted:
+        return await patiently(draw, self.claimed.run, self.claimed.epoch, spent, open_calls, need)
 
+    def _agent(self, prepared: Prepared, journal: DatabaseJournal, answer: Answer) -> ReActAgent:
+        gate = Gate(prepared.run, journal, self._permissions)
         kit = prepared.equipment
         return ReActAgent(
             kit.model,
@@ -207,7 +195,7 @@ class RunExecution:
             max_iterations=kit.max_iterations,
             journal=journal,
             emit=answer.emit,
-            gate=gate,
+            gate=gate.decide,
             examples=kit.examples,
             stream_direct=bool(kit.model.abilities.get("streaming")),
         )
@@ -218,20 +206,34 @@ class RunExecution:
         """The answer's text: streamed already, synthesised over the trace, or delivered as the loop found it."""
         if result.streamed:
             return result.answer
-        if result.tool_steps:
-            async for _ in agent.stream_answer(query, result):
-                pass  # the pieces go out as events; a second attempt makes earlier ones void
-            return result.delivered or result.answer
+        if result.tool_steps and result.stop_reason != "limit:budget":
+            try:
+                async for _ in agent.stream_answer(query, result):
+                    pass  # the pieces go out as events; a second attempt makes earlier ones void
+                return result.delivered or result.answer
+            except LimitReached:
+                pass  # what the loop found is an answer, too
 
         async def publish() -> dict[str, Any]:
             answer.emit(Event("answer", {"status": "start"}))
-            async for piece in _pieces(result.answer):
+            for start in range(0, len(result.answer), PIECE_CHARS):
+                piece = result.answer[start : start + PIECE_CHARS]
                 answer.emit(Event("answer", {"status": "delta", "content": piece}))
             return {"text": result.answer}
 
         done = Event("answer", {"status": "done", "attempt": 0})
         await journal.call("answer/publish", CallKind.PUBLISH, {}, publish, finished=lambda _: [done])
         return result.answer
+
+    async def _refused(self) -> None:
+        """A call was not allowed to begin. A run whose model was disabled takes another one, and goes on."""
+        why = await patiently(refusal, self.claimed.run, self.claimed.epoch)
+        if isinstance(why, ModelDisabled):
+            await self._transition(put_back)
+        elif isinstance(why, PersonDisabled):
+            await self._end(Run.Status.FAILED, "user_disabled", error="The account was disabled while this run worked.")
+        else:
+            await self.stop("user")
 
     async def _wait_for_model(self, error: ModelUnavailable) -> None:
         log.warning("Run %s: the model does not answer: %s", self.claimed.run, error)
@@ -266,7 +268,9 @@ class RunExecution:
         attempt = self._journal.attempt if self._journal else 0
 
         def end(run: Run) -> None:
-            Call.objects.bulk_create([Call(run=run, epoch=run.epoch, **row) for row in rows], ignore_conflicts=True)
+            record_broken_off(run, rows)
+            if self._journal:
+                run.cost, run.tokens, run.reserved_cost, run.reserved_tokens = self._journal.purse.sums
             figures: dict[str, Any] = {
                 "usage": total_usage(run),
                 "attempt": attempt,
@@ -290,26 +294,7 @@ class RunExecution:
             if run := held(self.claimed.run, self.claimed.epoch):
                 change(run)
 
-        await _patiently(apply)
-
-
-async def _patiently(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Database work that waits for the database, as records do. Whether it still counts is for the epoch to say."""
-    loop = asyncio.get_running_loop()
-    until = loop.time() + DATABASE_PATIENCE_SECONDS
-    while True:
-        try:
-            return await in_thread(work, *args, **kwargs)
-        except (OperationalError, InterfaceError) as error:
-            if loop.time() > until:
-                raise
-            log.warning("The database does not answer (%s); the run waits.", str(error).strip()[:200])
-        await asyncio.sleep(DATABASE_RETRY_SECONDS)
-
-
-async def _pieces(text: str) -> AsyncIterator[str]:
-    for start in range(0, len(text), PIECE_CHARS):
-        yield text[start : start + PIECE_CHARS]
+        await patiently(apply)
 
 
 def _iterations(run: Run) -> int:

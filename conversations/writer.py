@@ -2,8 +2,9 @@
 
 What its runs submit while a group is on its way is the next group, one SQL statement: it counts up each run's `seq`,
 writes calls, appends events, and marks interrupts that they report as read and approvals as used; all only if the run
-still belongs to the caller's epoch and, where a call starts, only if nobody has stopped the run. Applying the same
-record twice (after a connection broke between commit and answer) changes nothing.
+still belongs to the caller's epoch and, where a call starts, only if nobody has stopped the run and neither its person
+nor its model is disabled. It keeps the run's sums of money and tokens, too: the start of a call is its reservation, the
+end settles it. Applying the same record twice (after a connection broke between commit and answer) changes nothing.
 """
 
 import asyncio
@@ -23,18 +24,29 @@ from conversations.events import KeyedEvent
 log = logging.getLogger(__name__)
 
 MAX_GROUP = 200
+SUMS = ("cost", "tokens", "reserved_cost", "reserved_tokens")
 
 GATHER_SECONDS = 0.01  # what nobody waits for may wait as long for company
 
 # Why the start of a call is refused though the run is its worker's.
-REFUSED = "run.cancel_requested_at IS NOT NULL"
+REFUSED = "(run.cancel_requested_at IS NOT NULL OR record.n IN (SELECT n FROM barred))"
 
 # Plain SQL, because this happens several times in each iteration of each run: the ORM would cost more than the work.
 # One row of `record` is what one epoch of one run has to write; `starts` marks what belongs to the start of a call.
 RECORD = f"""
 WITH record AS (
     SELECT * FROM jsonb_to_recordset(%(records)s::jsonb) AS r(
-        n int, run uuid, epoch int, progress bool, at timestamptz)
+        n int, run uuid, epoch int, progress bool, at timestamptz, starts bool, model bigint,
+        cost bigint, tokens bigint, reserved_cost bigint, reserved_tokens bigint)
+), barred AS (
+    SELECT n FROM record JOIN conversations_run run ON run.id = record.run
+    WHERE record.starts AND (NOT EXISTS (
+        SELECT 1 FROM accounts_user person WHERE person.id = run.user_id AND person.is_active
+    ) OR (record.model IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM tools_admin_languagemodel model JOIN tools_admin_provider provider
+            ON provider.id = model.provider_id
+        WHERE model.id = record.model AND model.enabled AND provider.enabled
+    )))
 ), given AS (
     SELECT * FROM ROWS FROM (jsonb_to_recordset(%(events)s::jsonb) AS (
         n int, starts bool, key text, channel text, data jsonb)) WITH ORDINALITY AS e(
@@ -50,7 +62,10 @@ WITH record AS (
 ), fence AS (
     UPDATE conversations_run run SET
         next_seq = next_seq + (SELECT count(*) FROM fresh WHERE fresh.n = record.n AND NOT (starts AND {REFUSED})),
-        crashes = CASE WHEN record.progress THEN 0 ELSE crashes END
+        crashes = CASE WHEN record.progress THEN 0 ELSE crashes END,
+        cost = coalesce(record.cost, run.cost), tokens = coalesce(record.tokens, run.tokens),
+        reserved_cost = coalesce(record.reserved_cost, run.reserved_cost),
+        reserved_tokens = coalesce(record.reserved_tokens, run.reserved_tokens)
     FROM record
     WHERE run.id = record.run AND run.epoch = record.epoch AND run.status = 'running'
     RETURNING record.n, record.run, record.epoch, record.at, next_seq, {REFUSED} AS refused
@@ -86,13 +101,20 @@ SELECT n, refused, (SELECT json_object_agg(key, seq) FROM allowed WHERE allowed.
 
 @dataclass(slots=True)
 class Record:
-    """Calls and events of one run, written together or not at all. `starts`: it is the start of a call."""
+    """Calls and events of one run, written together or not at all. `starts`: it is the start of a call, of this `model`
+    if it is one's.
+
+    `sums` are the run's, settled and reserved (`purse.py`); sums and not differences, so that the same record twice
+    changes nothing.
+    """
 
     run: UUID
     epoch: int
     events: list[KeyedEvent]
     calls: list[dict[str, Any]] = field(default_factory=list)
     starts: bool = False
+    model: int | None = None
+    sums: tuple[int | None, ...] = (None, None, None, None)
     at: datetime = field(default_factory=lambda: datetime.now().astimezone())
 
 
@@ -177,7 +199,9 @@ class Writer:
             newest = ones[-1].record
             progress = any(call["state"] == "succeeded" for one in ones for call in one.record.calls)
             head = {"n": n, "run": newest.run, "epoch": newest.epoch, "at": newest.at, "progress": progress}
-            records.append(to_json(head))
+            starts = [one.record for one in ones if one.record.starts]
+            head |= {"starts": bool(starts), "model": next((start.model for start in starts if start.model), None)}
+            records.append(to_json(head | dict(zip(SUMS, newest.sums, strict=True))))
             place = b'{"n":%d,' % n
             events += [place + event[1:] for one in ones for event in one.events]
             calls += [place + call[1:] for one in ones for call in one.calls]

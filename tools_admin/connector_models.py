@@ -235,6 +235,11 @@ class Tool(models.Model):
         validators=[MinValueValidator(100)],
         help_text=_("Characters; more is cut."),
     )
+    price = models.PositiveBigIntegerField(
+        _("price of a call"),
+        default=0,
+        help_text=_("Micro-units of the currency; a refused call costs nothing."),
+    )
 
     objects: ClassVar[ToolQuerySet] = ToolQuerySet.as_manager()  # type: ignore[assignment]
 

@@ -4,12 +4,14 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q, TextChoices
 
+from accounts.models import Budget
 from tools_admin.connector_models import AuthScheme, Connector, Credential, Document, Tool
 from tools_admin.language_models import LanguageModel, Provider, Route, RouteEntry
 from tools_admin.validators import validate_examples, validate_texts
 
 __all__ = [
     "Agent",
+    "AgentBudget",
     "AuthScheme",
     "Connector",
     "Credential",
@@ -61,3 +63,16 @@ class Agent(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class AgentBudget(Budget):
+    """What all runs of an agent together may spend in a period."""
+
+    agent = models.OneToOneField(Agent, on_delete=models.CASCADE, related_name="budget")
+
+    class Meta:
+        verbose_name = "agent's budget"
+
+    @property
+    def owner(self) -> str:
+        return str(self.agent)

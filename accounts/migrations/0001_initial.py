@@ -3,6 +3,7 @@
 import accounts.models
 import django.contrib.auth.models
 import django.contrib.auth.validators
+import django.core.validators
 import django.db.models.deletion
 import django.db.models.functions.text
 import django.utils.timezone
@@ -68,6 +69,25 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='Budget',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('unit', models.CharField(choices=[('cost', 'Money'), ('tokens', 'Tokens')], default='cost', max_length=6, verbose_name='counts')),
+                ('period', models.CharField(choices=[('day', 'Day'), ('week', 'Week'), ('month', 'Month')], default='month', help_text="Begins anew at midnight in the owner's time zone, weeks on Monday.", max_length=5, verbose_name='period')),
+                ('limit', models.PositiveBigIntegerField(help_text='Micro-units of the currency, or tokens, in each period.', verbose_name='limit')),
+                ('warn_percent', models.PositiveSmallIntegerField(default=80, help_text='Per cent of the limit at which people are told, once in a period.', validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(100)], verbose_name='warn at')),
+                ('used', models.PositiveBigIntegerField(default=0, editable=False)),
+                ('period_start', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                ('warned', models.BooleanField(default=False, editable=False)),
+                ('api_key', models.OneToOneField(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='budget', to='accounts.apikey', verbose_name='API key')),
+                ('group', models.OneToOneField(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='budget', to='auth.group')),
+                ('user', models.OneToOneField(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='budget', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'ordering': ['id'],
+            },
+        ),
+        migrations.CreateModel(
             name='Invitation',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -106,5 +126,9 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='user',
             constraint=models.UniqueConstraint(django.db.models.functions.text.Lower('email'), condition=models.Q(('email', ''), _negated=True), name='one_user_per_email', violation_error_message='Another account has this e-mail address.'),
+        ),
+        migrations.AddConstraint(
+            model_name='budget',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('group', None), ('user', None)), models.Q(('api_key', None), ('user', None)), models.Q(('api_key', None), ('group', None)), _connector='OR'), name='budget_has_one_owner', violation_error_message='A budget has one owner: a user, a group or an API key.'),
         ),
     ]

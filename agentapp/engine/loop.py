@@ -115,11 +115,13 @@ class Loop:
         """A failure that ends the run with an answer is recorded as its end, so that a replay does not try again."""
 
         async def effect() -> dict[str, Any]:
-            return {"error": str(error), "overflow": isinstance(error, ContextOverflow), "limit": limit}
+            why = str(error).rstrip(".") if isinstance(error, LimitReached) else ""
+            overflow = isinstance(error, ContextOverflow)
+            return {"error": str(error), "overflow": overflow, "limit": limit, "why": why}
 
         end = await self.scope.call(f"{iteration}/end", CallKind.PUBLISH, {}, effect)
         if end["limit"]:
-            return self._stopped_at(end["limit"], iteration - 1)
+            return self._stopped_at(end["limit"], iteration - 1, end.get("why", ""))
         why = "the conversation is too long for the model"
         return self._unfinished("context_irreducible", why, iteration - 1, error=end["error"])
 
@@ -316,8 +318,8 @@ class Loop:
             refusals.append(refusal)
         return refusals
 
-    def _stopped_at(self, limit: str, iterations: int) -> AgentResult:
-        why = f"the limit on {limit.replace('_', ' ')} was reached"
+    def _stopped_at(self, limit: str, iterations: int, why: str = "") -> AgentResult:
+        why = why or f"the limit on {limit.replace('_', ' ')} was reached"
         return self._unfinished(f"limit:{limit}", why, iterations)
 
     def _final(self, iteration: int, turn: Turn, stop_reason: str = "final_answer") -> AgentResult:

@@ -10,7 +10,7 @@ MILLION = 1_000_000
 
 
 class Prices(NamedTuple):
-    """Micro-units of money for a million tokens. Cached tokens are part of the input, reasoning is part of the output."""
+    """Micro-units of money for a million tokens. Cached tokens are part of the input, reasoning of the output."""
 
     input: int = 0
     cached: int = 0

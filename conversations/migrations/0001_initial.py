@@ -11,6 +11,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
+        ('accounts', '0001_initial'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -100,6 +101,12 @@ class Migration(migrations.Migration):
                 ('iterations', models.PositiveIntegerField(default=0)),
                 ('usage', models.JSONField(default=dict)),
                 ('cost', models.BigIntegerField(default=0, help_text='Micro-units of the currency.')),
+                ('tokens', models.BigIntegerField(default=0)),
+                ('reserved_cost', models.BigIntegerField(default=0)),
+                ('reserved_tokens', models.BigIntegerField(default=0)),
+                ('allotted_cost', models.BigIntegerField(null=True)),
+                ('allotted_tokens', models.BigIntegerField(null=True)),
+                ('purse_until', models.DateTimeField(help_text='Until then the allotments are good.', null=True)),
                 ('attempt', models.PositiveIntegerField(default=0, help_text='How often an answer began to stream.')),
                 ('journal_version', models.PositiveSmallIntegerField(default=1)),
                 ('epoch', models.PositiveIntegerField(default=0, help_text='Counts claims; writes of an older claim affect no row.')),
@@ -150,6 +157,15 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'settled calls',
                 'ordering': ['-at'],
             },
+        ),
+        migrations.CreateModel(
+            name='Allotment',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('amount', models.BigIntegerField(help_text='Drawn and not returned: micro-units or tokens.')),
+                ('period_start', models.DateTimeField()),
+                ('budget', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='allotments', to='accounts.budget')),
+            ],
         ),
         migrations.CreateModel(
             name='Approval',

@@ -4,11 +4,13 @@ PostgreSQL is the truth. What must never be false is a constraint here, not a ch
 request to a row is `visible_to(user)`.
 """
 
+from conversations.models.money import Allotment
 from conversations.models.people import Approval, Inspection, Interrupt, Settlement
 from conversations.models.record import Call, Doubt, Run, RunEvent
 from conversations.models.talk import Conversation, Message
 
 __all__ = [
+    "Allotment",
     "Approval",
     "Call",
     "Conversation",

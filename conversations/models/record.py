@@ -4,6 +4,7 @@ import uuid
 from typing import Self
 
 from django.conf import settings
+from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
@@ -60,7 +61,18 @@ class Run(models.Model):
     answer = models.TextField(blank=True)
     iterations = models.PositiveIntegerField(default=0)
     usage = models.JSONField(default=dict)
+    api_key = models.ForeignKey(
+        "accounts.ApiKey", on_delete=models.SET_NULL, null=True, related_name="+", help_text="By which it was started."
+    )
+    # Money in micro-units. What is settled, what calls on their way may take, and what the budgets have allotted
+    # (see allotments.py); only the worker that holds the run changes them.
     cost = models.BigIntegerField(default=0, help_text="Micro-units of the currency.")
+    tokens = models.BigIntegerField(default=0)
+    reserved_cost = models.BigIntegerField(default=0)
+    reserved_tokens = models.BigIntegerField(default=0)
+    allotted_cost = models.BigIntegerField(null=True)
+    allotted_tokens = models.BigIntegerField(null=True)
+    purse_until = models.DateTimeField(null=True, help_text="Until then the allotments are good.")
     attempt = models.PositiveIntegerField(default=0, help_text="How often an answer began to stream.")
     journal_version = models.PositiveSmallIntegerField(default=1)
 
@@ -86,6 +98,10 @@ class Run(models.Model):
         indexes = [
             # the ledger of a user, newest first
             models.Index(fields=["user", "-created_at"], name="run_ledger"),
+            # how many runs of a user are going on, and which is next
+            models.Index(
+                fields=["user", "status"], condition=Q(status__in=["queued", "running", "waiting"]), name="run_turn"
+            ),
             # the sweeper's question, every few seconds
             models.Index(
                 fields=["lease_expires_at"], condition=Q(status__in=["queued", "running", "waiting"]), name="run_sweep"
@@ -150,6 +166,7 @@ class Call(models.Model):
 
     class Meta:
         ordering = ["id"]
+        indexes = [BrinIndex(fields=["started_at"], name="call_time")]  # usage of a period; costs next to nothing
         constraints = [models.UniqueConstraint(fields=["run", "key"], name="call_once_per_position")]
 
     def __str__(self) -> str:

@@ -13,11 +13,30 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
+        ('accounts', '0001_initial'),
         ('auth', '0012_alter_user_first_name_max_length'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
+        migrations.CreateModel(
+            name='Agent',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=100, unique=True)),
+                ('description', models.CharField(blank=True, max_length=300)),
+                ('instructions', models.TextField(blank=True)),
+                ('mode', models.CharField(choices=[('react', 'ReAct: think, act, look, repeat')], default='react', max_length=20)),
+                ('examples', models.JSONField(blank=True, default=list, help_text='Worked exchanges shown to small models: a list of lists of {role, content}.', validators=[tools_admin.validators.validate_examples])),
+                ('starters', models.JSONField(blank=True, default=list, help_text='Questions offered on an empty page.', validators=[tools_admin.validators.validate_texts])),
+                ('max_iterations', models.PositiveSmallIntegerField(default=50, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(1000)])),
+                ('enabled', models.BooleanField(default=True)),
+                ('is_default', models.BooleanField(default=False, help_text='The agent of new conversations.', verbose_name='default')),
+            ],
+            options={
+                'ordering': ['name'],
+            },
+        ),
         migrations.CreateModel(
             name='Route',
             fields=[
@@ -29,6 +48,17 @@ class Migration(migrations.Migration):
             options={
                 'ordering': ['name'],
             },
+        ),
+        migrations.CreateModel(
+            name='AgentBudget',
+            fields=[
+                ('budget_ptr', models.OneToOneField(auto_created=True, on_delete=django.db.models.deletion.CASCADE, parent_link=True, primary_key=True, serialize=False, to='accounts.budget')),
+                ('agent', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='budget', to='tools_admin.agent')),
+            ],
+            options={
+                'verbose_name': "agent's budget",
+            },
+            bases=('accounts.budget',),
         ),
         migrations.CreateModel(
             name='Connector',
@@ -75,6 +105,11 @@ class Migration(migrations.Migration):
                 'ordering': ['name'],
             },
         ),
+        migrations.AddField(
+            model_name='agent',
+            name='connectors',
+            field=models.ManyToManyField(blank=True, help_text='All tools of these, those added later too.', related_name='agents', to='tools_admin.connector'),
+        ),
         migrations.CreateModel(
             name='Credential',
             fields=[
@@ -94,29 +129,6 @@ class Migration(migrations.Migration):
                 ('imported_at', models.DateTimeField(auto_now=True)),
                 ('connector', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='document', to='tools_admin.connector')),
             ],
-        ),
-        migrations.CreateModel(
-            name='Provider',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('preset', models.CharField(choices=[('openai', 'OpenAI'), ('azure', 'Azure OpenAI'), ('deepseek', 'DeepSeek'), ('mistral', 'Mistral'), ('groq', 'Groq'), ('gemini', 'Google Gemini'), ('openrouter', 'OpenRouter'), ('vllm', 'vLLM'), ('ollama', 'Ollama'), ('llamacpp', 'llama.cpp'), ('other', 'Another OpenAI-compatible endpoint')], default='other', max_length=20, verbose_name='kind')),
-                ('name', models.CharField(max_length=100, unique=True)),
-                ('base_url', models.CharField(help_text='Such as https://api.example.org/v1.', max_length=500, validators=[tools_admin.validators.validate_endpoint], verbose_name='base URL')),
-                ('api_key', agentapp.encryption.EncryptedTextField(blank=True, default=agentapp.encryption._no_secret, editable=False)),
-                ('source', models.CharField(choices=[('admin', 'Administrator'), ('environment', 'Environment (locked)'), ('demo', 'Embedded demo model (locked)')], default='admin', editable=False, max_length=12)),
-                ('enabled', models.BooleanField(default=True)),
-                ('timeout', models.FloatField(default=120.0, help_text='Seconds without a byte until a call is given up.', validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(3600)])),
-                ('max_concurrent', models.PositiveIntegerField(blank=True, help_text='Of all workers together; further calls wait. Empty means no limit.', null=True, validators=[django.core.validators.MinValueValidator(1)], verbose_name='calls at once')),
-                ('requests_per_minute', models.PositiveIntegerField(blank=True, help_text='Of all workers together; further calls wait. Empty means no limit.', null=True, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(60000)])),
-                ('extra_headers', models.JSONField(blank=True, default=dict, help_text='Sent with each request; {key} stands for the key. Put no secret here: it is shown.', validators=[tools_admin.validators.validate_headers])),
-                ('extra_body', models.JSONField(blank=True, default=dict, help_text="Merged into each request's body.", validators=[tools_admin.validators.validate_object])),
-                ('last_check', models.JSONField(default=dict, editable=False)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-            ],
-            options={
-                'ordering': ['name'],
-                'constraints': [models.UniqueConstraint(condition=models.Q(('source', 'admin'), _negated=True), fields=('source',), name='one_provider_per_locked_source')],
-            },
         ),
         migrations.CreateModel(
             name='LanguageModel',
@@ -145,13 +157,50 @@ class Migration(migrations.Migration):
                 ('quirks', models.JSONField(default=dict, editable=False)),
                 ('last_check', models.JSONField(default=dict, editable=False)),
                 ('groups', models.ManyToManyField(blank=True, help_text='Who may use it; none means everybody.', related_name='+', to='auth.group')),
-                ('provider', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='models', to='tools_admin.provider')),
             ],
             options={
                 'verbose_name': 'model',
                 'verbose_name_plural': 'models',
                 'ordering': ['provider__name', 'name'],
             },
+        ),
+        migrations.AddField(
+            model_name='agent',
+            name='model',
+            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='agents', to='tools_admin.languagemodel'),
+        ),
+        migrations.CreateModel(
+            name='Provider',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('preset', models.CharField(choices=[('openai', 'OpenAI'), ('azure', 'Azure OpenAI'), ('deepseek', 'DeepSeek'), ('mistral', 'Mistral'), ('groq', 'Groq'), ('gemini', 'Google Gemini'), ('openrouter', 'OpenRouter'), ('vllm', 'vLLM'), ('ollama', 'Ollama'), ('llamacpp', 'llama.cpp'), ('other', 'Another OpenAI-compatible endpoint')], default='other', max_length=20, verbose_name='kind')),
+                ('name', models.CharField(max_length=100, unique=True)),
+                ('base_url', models.CharField(help_text='Such as https://api.example.org/v1.', max_length=500, validators=[tools_admin.validators.validate_endpoint], verbose_name='base URL')),
+                ('api_key', agentapp.encryption.EncryptedTextField(blank=True, default=agentapp.encryption._no_secret, editable=False)),
+                ('source', models.CharField(choices=[('admin', 'Administrator'), ('environment', 'Environment (locked)'), ('demo', 'Embedded demo model (locked)')], default='admin', editable=False, max_length=12)),
+                ('enabled', models.BooleanField(default=True)),
+                ('timeout', models.FloatField(default=120.0, help_text='Seconds without a byte until a call is given up.', validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(3600)])),
+                ('max_concurrent', models.PositiveIntegerField(blank=True, help_text='Of all workers together; further calls wait. Empty means no limit.', null=True, validators=[django.core.validators.MinValueValidator(1)], verbose_name='calls at once')),
+                ('requests_per_minute', models.PositiveIntegerField(blank=True, help_text='Of all workers together; further calls wait. Empty means no limit.', null=True, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(60000)])),
+                ('extra_headers', models.JSONField(blank=True, default=dict, help_text='Sent with each request; {key} stands for the key. Put no secret here: it is shown.', validators=[tools_admin.validators.validate_headers])),
+                ('extra_body', models.JSONField(blank=True, default=dict, help_text="Merged into each request's body.", validators=[tools_admin.validators.validate_object])),
+                ('last_check', models.JSONField(default=dict, editable=False)),
+                ('updated_at', models.DateTimeField(auto_now=True)),
+            ],
+            options={
+                'ordering': ['name'],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('source', 'admin'), _negated=True), fields=('source',), name='one_provider_per_locked_source')],
+            },
+        ),
+        migrations.AddField(
+            model_name='languagemodel',
+            name='provider',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='models', to='tools_admin.provider'),
+        ),
+        migrations.AddField(
+            model_name='agent',
+            name='route',
+            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='agents', to='tools_admin.route'),
         ),
         migrations.CreateModel(
             name='RouteEntry',
@@ -190,6 +239,7 @@ class Migration(migrations.Migration):
                 ('enabled', models.BooleanField(default=True, help_text='Takes effect with the next call.', verbose_name='enabled')),
                 ('timeout', models.FloatField(default=60.0, help_text='Seconds.', validators=[django.core.validators.MinValueValidator(0.1), django.core.validators.MaxValueValidator(3600)], verbose_name='timeout')),
                 ('max_result_chars', models.PositiveIntegerField(default=50000, help_text='Characters; more is cut.', validators=[django.core.validators.MinValueValidator(100)], verbose_name='longest result')),
+                ('price', models.PositiveBigIntegerField(default=0, help_text='Micro-units of the currency; a refused call costs nothing.', verbose_name='price of a call')),
                 ('connector', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tools', to='tools_admin.connector')),
                 ('groups', models.ManyToManyField(blank=True, help_text='Empty means everybody.', related_name='tools', to='auth.group', verbose_name='groups')),
             ],
@@ -199,27 +249,10 @@ class Migration(migrations.Migration):
                 'ordering': ['name'],
             },
         ),
-        migrations.CreateModel(
-            name='Agent',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=100, unique=True)),
-                ('description', models.CharField(blank=True, max_length=300)),
-                ('instructions', models.TextField(blank=True)),
-                ('mode', models.CharField(choices=[('react', 'ReAct: think, act, look, repeat')], default='react', max_length=20)),
-                ('examples', models.JSONField(blank=True, default=list, help_text='Worked exchanges shown to small models: a list of lists of {role, content}.', validators=[tools_admin.validators.validate_examples])),
-                ('starters', models.JSONField(blank=True, default=list, help_text='Questions offered on an empty page.', validators=[tools_admin.validators.validate_texts])),
-                ('max_iterations', models.PositiveSmallIntegerField(default=50, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(1000)])),
-                ('enabled', models.BooleanField(default=True)),
-                ('is_default', models.BooleanField(default=False, help_text='The agent of new conversations.', verbose_name='default')),
-                ('connectors', models.ManyToManyField(blank=True, help_text='All tools of these, those added later too.', related_name='agents', to='tools_admin.connector')),
-                ('model', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='agents', to='tools_admin.languagemodel')),
-                ('route', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='agents', to='tools_admin.route')),
-                ('tools', models.ManyToManyField(blank=True, related_name='agents', to='tools_admin.tool')),
-            ],
-            options={
-                'ordering': ['name'],
-            },
+        migrations.AddField(
+            model_name='agent',
+            name='tools',
+            field=models.ManyToManyField(blank=True, related_name='agents', to='tools_admin.tool'),
         ),
         migrations.AddConstraint(
             model_name='authscheme',

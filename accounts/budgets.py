@@ -1,0 +1,123 @@
+"""What a user, a group or an API key may spend in a period. Agents' budgets are in `tools_admin.models`.
+
+A run draws an allotment before it spends and gives the rest back (`conversations.allotments`), so `used` is never less
+than what was spent, and never more by longer than a run is at work.
+"""
+
+from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from django.conf import settings
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import Q, TextChoices
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from accounts.money import shown_money, shown_tokens
+from accounts.periods import Period, bounds, zone_of
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+
+class BudgetQuerySet(models.QuerySet["Budget"]):
+    def visible_to(self, user: "User") -> Self:
+        """One's own and those of one's groups."""
+        if not user.is_active:
+            return self.none()
+        return self.filter(Q(user=user.pk) | Q(group__in=user.groups.all()) | Q(api_key__user=user.pk))
+
+
+class Budget(models.Model):
+    """One owner, one period, one unit. A group's budget is one purse for all its members."""
+
+    class Unit(TextChoices):
+        COST = "cost", gettext_lazy("Money")
+        TOKENS = "tokens", gettext_lazy("Tokens")
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, blank=True, related_name="budget"
+    )
+    group = models.OneToOneField("auth.Group", on_delete=models.CASCADE, null=True, blank=True, related_name="budget")
+    api_key = models.OneToOneField(
+        "accounts.ApiKey",
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="budget",
+        verbose_name=gettext_lazy("API key"),
+    )
+    unit = models.CharField(gettext_lazy("counts"), max_length=6, choices=Unit, default=Unit.COST)
+    period = models.CharField(
+        gettext_lazy("period"),
+        max_length=5,
+        choices=Period,
+        default=Period.MONTH,
+        help_text=gettext_lazy("Begins anew at midnight in the owner's time zone, weeks on Monday."),
+    )
+    limit = models.PositiveBigIntegerField(
+        gettext_lazy("limit"), help_text=gettext_lazy("Micro-units of the currency, or tokens, in each period.")
+    )
+    warn_percent = models.PositiveSmallIntegerField(
+        gettext_lazy("warn at"),
+        default=80,
+        validators=[MinValueValidator(1), MaxValueValidator(100)],
+        help_text=gettext_lazy("Per cent of the limit at which people are told, once in a period."),
+    )
+    used = models.PositiveBigIntegerField(default=0, editable=False)
+    period_start = models.DateTimeField(default=timezone.now, editable=False)
+    warned = models.BooleanField(default=False, editable=False)
+
+    objects: ClassVar[BudgetQuerySet] = BudgetQuerySet.as_manager()  # type: ignore[assignment]
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(user=None, group=None)
+                | Q(user=None, api_key=None)
+                | Q(group=None, api_key=None),  # none of them: an agent's
+                name="budget_has_one_owner",
+                violation_error_message=gettext_lazy("A budget has one owner: a user, a group or an API key."),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return _("Budget of %(owner)s") % {"owner": self.owner}
+
+    @property
+    def owner(self) -> str:
+        return str(self.user or self.group or self.api_key or "")
+
+    @property
+    def zone(self) -> tzinfo:
+        person = self.user or (self.api_key.user if self.api_key else None)
+        return zone_of(person.time_zone if person else "")
+
+    def bounds(self, now: datetime) -> tuple[datetime, datetime]:
+        return bounds(self.period, now, self.zone)
+
+    def begin_period(self, now: datetime) -> None:
+        """Starts at nothing if a new period has begun; the caller holds the row and saves it."""
+        start, _end = self.bounds(now)
+        if self.period_start < start:
+            self.period_start, self.used, self.warned = start, 0, False
+
+    def used_now(self, now: datetime | None = None) -> int:
+        """Of the present period, whether a run has touched the row in it or not."""
+        start, _end = self.bounds(now or timezone.now())
+        return self.used if self.period_start >= start else 0
+
+    @property
+    def left(self) -> int:
+        return max(0, self.limit - self.used_now())
+
+    @property
+    def is_low(self) -> bool:
+        """Whether so much is used that people are warned."""
+        return self.used_now() * 100 >= self.limit * self.warn_percent
+
+    def shown(self, amount: int) -> str:
+        return shown_money(amount) if self.unit == self.Unit.COST else shown_tokens(amount)

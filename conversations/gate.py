@@ -1,0 +1,47 @@
+"""The gate before every tool call of a run that has no record: permission, a person's word, money.
+
+It is asked when the call is about to happen, out of the model's reach, and the call's start is put on record at once
+after it.
+"""
+
+from typing import Any
+
+from agentapp.engine import Allow, Deny, Event, RunSuspended, Tool
+from conversations.allotments import Amount, BudgetExhausted
+from conversations.approvals import approval_data, permit
+from conversations.journal import DatabaseJournal
+from conversations.models import Run
+from conversations.patience import patiently
+from conversations.permission import Permissions
+from tools_admin.compact import CatalogTool, addressed, readdressed
+
+
+class Gate:
+    def __init__(self, run: Run, journal: DatabaseJournal, permissions: Permissions) -> None:
+        self._run, self._journal, self._permissions = run, journal, permissions
+
+    async def decide(self, tool: Tool, arguments: dict[str, Any], key: str) -> Allow | Deny:
+        """Raises RunSuspended when a person has to say so first."""
+        if isinstance(tool, CatalogTool):
+            return Allow()
+        name, given = addressed(tool, arguments)
+        asked = await self._permissions.of_tool(self._run.user_id, name)
+        if asked is None:
+            return Deny(f"The tool {name} is not available any more.")
+        decision: Allow | Deny = Allow()
+        if asked.needs_approval:
+            decision = readdressed(tool, name, await self._ask_person(name, given, key))
+        if asked.price and isinstance(decision, Allow):
+            try:
+                await self._journal.purse.reserve(key, Amount(cost=asked.price))
+            except BudgetExhausted as exhausted:
+                return Deny(exhausted.message)
+        return decision
+
+    async def _ask_person(self, tool: str, arguments: dict[str, Any], key: str) -> Allow | Deny:
+        try:
+            return await patiently(permit, self._run, tool, arguments, key)
+        except RunSuspended:
+            approval = await patiently(self._run.approvals.get, key=key)
+            self._journal.note(f"approval/{key}/pending", Event("approval", approval_data(approval)))
+            raise
