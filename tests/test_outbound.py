@@ -307,7 +307,6 @@ KNOWN = {
     "accounts/oidc.py": {"requests"},  # the class of its errors
     "accounts/oidc_http.py": {"requests"},  # carried by outbound
     "agentapp/addresses.py": {"socket"},  # the resolver's constants
-    "accounts/oidc.py": {"requests"},  # allauth's sign-in, at the operator's own issuer, without redirects
     "conversations/worker.py": {"socket"},  # the machine's name
     "agentapp/engine/openai_model.py": {"httpx2"},  # sends through the client that it is handed
     "tools_admin/clients.py": {"httpx2"},  # providers' clients, made with their own transport
