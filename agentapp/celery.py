@@ -39,7 +39,7 @@ app.conf.update(
         },
     },
 )
-app.autodiscover_tasks(["conversations"])
+app.autodiscover_tasks(["conversations", "tools_admin"])
 
 
 class BeatThread(bootsteps.StartStopStep):

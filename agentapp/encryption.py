@@ -18,8 +18,30 @@ def _cipher(keys: tuple[str, ...]) -> MultiFernet:
     return MultiFernet([Fernet(key) for key in keys])
 
 
+class StoredSecret(SecretStr):
+    """A secret of a row, decrypted when it is asked for: a row whose secret cannot be read is still a row."""
+
+    def __init__(self, token: str) -> None:
+        self.token = token
+
+    @property
+    def _secret_value(self) -> str:  # type: ignore[override]
+        return decrypt(self.token)
+
+    def _display(self) -> str:
+        return "**********"
+
+
 def encrypt(text: str) -> str:
     return _cipher(tuple(settings.ENCRYPTION_KEYS)).encrypt(text.encode()).decode()
+
+
+def rotated(token: str) -> str:
+    """The same secret, encrypted with the newest key; raises `UndecryptableSecret`."""
+    try:
+        return _cipher(tuple(settings.ENCRYPTION_KEYS)).rotate(token.encode()).decode()
+    except InvalidToken:
+        raise UndecryptableSecret("This secret cannot be read with the present ENCRYPTION_KEYS.") from None
 
 
 def decrypt(token: str) -> str:
@@ -48,12 +70,14 @@ class EncryptedTextField(_TextField):
         super().__init__(*args, **{"editable": False, "default": _no_secret, **kwargs})
 
     def from_db_value(self, value: str | None, *_: Any) -> SecretStr:
-        return SecretStr(decrypt(value) if value else "")
+        return StoredSecret(value) if value else SecretStr("")
 
     def to_python(self, value: Any) -> SecretStr:
         return value if isinstance(value, SecretStr) else SecretStr(value or "")
 
     def get_prep_value(self, value: Any) -> str:
+        if isinstance(value, StoredSecret):
+            return value.token
         text = self.to_python(value).get_secret_value()
         return encrypt(text) if text else ""
 

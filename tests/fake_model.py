@@ -92,7 +92,10 @@ class FakeModel:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
                 body = await reader.readexactly(int(length.group(1))) if length else b"{}"
-                await self._answer(json.loads(body), writer)
+                if head.startswith(b"GET"):
+                    await _send(writer, 200, {"object": "list", "data": [{"id": "fake-model", "object": "model"}]})
+                else:
+                    await self._answer(json.loads(body), writer)
         except (asyncio.IncompleteReadError, ConnectionError):
             return
         finally:

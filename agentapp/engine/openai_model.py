@@ -18,7 +18,7 @@ from .errors import BadModelRequest, IncompleteStream, ModelError, ModelUnavaila
 from .history import merge_adjacent
 from .messages import Chunk, Completion, Message
 from .models import ToolDefinitions
-from .openai_errors import error_of_response
+from .openai_errors import error_of_response, without_secret
 from .openai_stream import StreamReader
 from .openai_wire import WireStyle, dump_json, encode_messages, read_reply
 from .prices import Prices
@@ -184,7 +184,8 @@ class OpenAIChatModel:
         except httpx2.TransportError as error:
             raise ModelUnavailable(f"connection failed: {type(error).__name__}: {error}") from error
         if response.status_code >= 300:
-            raise error_of_response(response.status_code, response.headers, response.content)
+            body = without_secret(response.content, key)
+            raise error_of_response(response.status_code, response.headers, body)
         return response
 
     def _body(
