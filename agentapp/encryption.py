@@ -28,6 +28,14 @@ class StoredSecret(SecretStr):
     def _secret_value(self) -> str:  # type: ignore[override]
         return decrypt(self.token)
 
+    def __eq__(self, other: object) -> bool:
+        try:
+            return isinstance(other, SecretStr) and self.get_secret_value() == other.get_secret_value()
+        except UndecryptableSecret:
+            return False
+
+    __hash__ = SecretStr.__hash__
+
     def _display(self) -> str:
         return "**********"
 

@@ -112,7 +112,7 @@ async def _streaming(model: OpenAIChatModel, result: dict[str, Any]) -> tuple[Fo
             pieces += 1
         usage = chunk.usage or usage
     told = not usage.estimated
-    return (pieces > 1, f"{pieces} pieces"), (told, f"{usage.output_tokens} output tokens" if told else "no usage")
+    return (pieces > 0, f"{pieces} pieces"), (told, f"{usage.output_tokens} output tokens" if told else "no usage")
 
 
 async def _tool_call(model: OpenAIChatModel, _: dict[str, Any]) -> tuple[Found]:

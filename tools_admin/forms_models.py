@@ -43,7 +43,7 @@ class LanguageModelForm(DefaultForm):
 
     class Meta:
         model = LanguageModel
-        fields = "__all__"  # noqa: DJ007 (the admin names the fields)
+        fields = "__all__"
 
     def clean_input_price(self) -> int:
         return self.cleaned_data["input_price"] or 0
@@ -93,7 +93,9 @@ class ProviderForm(forms.ModelForm):  # type: ignore[type-arg]
             if name in self.fields:
                 self.fields[name].required = False
         if "base_url" in self.fields:
-            self.fields["base_url"].help_text = _("Empty takes that of the chosen kind; such as https://api.example.org/v1.")
+            self.fields["base_url"].help_text = _(
+                "Empty takes that of the chosen kind; such as https://api.example.org/v1."
+            )
 
     def clean_base_url(self) -> str:
         preset = PRESETS.get(self.cleaned_data.get("preset", ""), PRESETS["other"])

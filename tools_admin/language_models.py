@@ -1,6 +1,6 @@
 """Which models there are, where they live, and which of them answers: providers, models, routes."""
 
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 from urllib.parse import urlsplit
 
 from django.contrib.auth.models import Group
@@ -176,6 +176,11 @@ class LanguageModel(models.Model):
         "vision",
         "small",
     )
+
+    @classmethod
+    def ability_label(cls, name: str) -> str:
+        field: Any = cls._meta.get_field(name)
+        return str(field.verbose_name)
 
     @property
     def prices(self) -> tuple[int, int, int, int]:

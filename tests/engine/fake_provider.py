@@ -29,7 +29,7 @@ class FakeProvider:
                 self.paths.append(head.split(b" ")[1].decode())
                 headers = dict(line.split(": ", 1) for line in head.decode().lower().split("\r\n")[1:] if line)
                 body = await reader.readexactly(int(headers.get("content-length", 0)))
-                self.requests.append(json.loads(body))
+                self.requests.append(json.loads(body or b"{}"))
                 self.headers.append(headers)
                 answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
                 await answer(writer, reader)

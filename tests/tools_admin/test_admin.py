@@ -26,7 +26,10 @@ def locked() -> Provider:
 
 def provider_form(**changes) -> dict[str, str]:
     return {
+        "preset": "other",
         "name": "Acme",
+        "extra_headers": "{}",
+        "extra_body": "{}",
         "base_url": "https://api.example.org/v1",
         "new_api_key": "",
         "enabled": "on",
@@ -112,7 +115,14 @@ def test_what_the_environment_sets_is_shown_and_cannot_be_changed(admin_client, 
 
 
 def model_form(**changes) -> dict[str, str]:
-    return {"name": "gpt", "context_size": "32000", "max_output_tokens": "1000", "extra_body": "{}", **changes}
+    return {
+        "name": "gpt",
+        "kind": "chat",
+        "context_size": "32000",
+        "max_output_tokens": "1000",
+        "extra_body": "{}",
+        **changes,
+    }
 
 
 def test_of_a_locked_model_only_its_abilities_can_be_changed(admin_client, locked):

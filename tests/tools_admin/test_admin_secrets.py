@@ -38,12 +38,19 @@ def pages() -> list[str]:
         found.append(reverse(f"{prefix}_add"))
         for row in model_admin.model._default_manager.all():
             found += [reverse(f"{prefix}_{page}", args=[row.pk]) for page in ("change", "history", "delete")]
+    found += [reverse("admin:tools_admin_provider_check", args=[row.pk]) for row in Provider.objects.all()]
     return found
 
 
 def test_no_page_of_the_admin_shows_a_secret(admin_client, planted):
     provider = Provider.objects.get(name="Acme")
-    edit = {"name": "Acme 2", "base_url": provider.base_url, "new_api_key": f"{CANARY}-new", "timeout": "60"}
+    edit = {
+        "preset": "other",
+        "name": "Acme 2",
+        "base_url": provider.base_url,
+        "new_api_key": f"{CANARY}-new",
+        "timeout": "60",
+    }
     admin_client.post(reverse("admin:tools_admin_provider_change", args=[provider.pk]), edit)
     wrong = {**edit, "timeout": "never"}
     answer = admin_client.post(reverse("admin:tools_admin_provider_change", args=[provider.pk]), wrong)
