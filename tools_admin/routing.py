@@ -94,8 +94,7 @@ SELECT entry.id,
         AS model_granted
 FROM tools_admin_routeentry entry
 JOIN tools_admin_route route ON route.id = entry.route_id AND route.enabled
-JOIN tools_admin_languagemodel model ON model.id = entry.model_id AND model.enabled
-JOIN tools_admin_provider provider ON provider.id = model.provider_id AND provider.enabled
+JOIN tools_admin_languagemodel model ON model.id = entry.model_id
 WHERE route.id = %(route)s OR route.name = %(name)s
 ORDER BY entry.position, entry.id
 """  # noqa: S608 - names are literals
