@@ -25,6 +25,8 @@ from conversations.pricing import Pricing
 from conversations.purse import Purse
 from conversations.writer import Record, Writer
 
+DELEGATION_START = "/start"
+
 
 @dataclass(slots=True)
 class Open:
@@ -72,6 +74,7 @@ class DatabaseJournal:
         self._records = records
         self._pricing = pricing
         self._failures = 0
+        self._delegations: dict[str, Open] = {}
         self._unwaited: list[asyncio.Future[dict[str, int]]] = []
         self._last: asyncio.Future[dict[str, int]] | None = None
 
@@ -100,6 +103,7 @@ class DatabaseJournal:
         finished: Finished | None = None,
     ) -> dict[str, Any]:
         request = clean(request)
+        self._follow_delegation(key, request)
         known = self._records.get(key)
         if known is not None:
             check_same_call(key, kind, known.request, request)
@@ -144,8 +148,18 @@ class DatabaseJournal:
         return self.attempt
 
     def closing(self) -> list[dict[str, Any]]:
-        """Rows of the calls on their way, for a run that is stopped now: settled at what was set aside for them."""
-        return [self._broken_off(key, key, call, Call.State.CANCELLED, STOPPED) for key, call in self.open.items()]
+        """Rows of the calls on their way, for a run that is stopped now, delegations among them: settled at what was
+        set aside for them."""
+        broken_off = {**self._delegations, **self.open}
+        return [self._broken_off(key, key, call, Call.State.CANCELLED, STOPPED) for key, call in broken_off.items()]
+
+    def _follow_delegation(self, key: str, request: dict[str, Any]) -> None:
+        """A call that is delegated has its start and its end on record as two effects, and is open between them."""
+        if key.endswith(DELEGATION_START):
+            begun = Open(CallKind.TOOL, request, EffectClass.PURE, datetime.now(UTC), [])
+            self._delegations[key.removesuffix(DELEGATION_START)] = begun
+        else:
+            self._delegations.pop(key, None)
 
     async def _start(self, key: str, call: Open) -> None:
         """Reserves what the call may cost, and puts its start on record.

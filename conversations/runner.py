@@ -40,6 +40,7 @@ from conversations.purse import Purse
 from conversations.reconciliation import unknown_call
 from conversations.writer import Writer
 from tools_admin.clients import ModelClients
+from tools_admin.connectors.base import current_run
 from tools_admin.errors import NoModel
 
 log = logging.getLogger(__name__)
@@ -87,6 +88,7 @@ class RunExecution:
 
     async def execute(self) -> None:
         """Runs to an end, or puts the run back. Cancelling the task stops it; `stop()` then says what became of it."""
+        current_run.set(self.claimed.run)
         try:
             if self.claimed.crashes >= MAX_CRASHES:
                 await self._end(

@@ -1,7 +1,7 @@
 """The worker's Celery application with tools whose effect can be counted: each execution leaves a line in a file.
 
 `append_*` writes at once; `hold_*` writes when the file `hold` is gone. `*_once` must never be repeated, `*_line`
-may be, with its key. The line begins with the call's position.
+may be, with its key. The line begins with the call's position; `keys` has the idempotency keys.
 """
 
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 from agentapp.celery import app
 from agentapp.engine import EffectClass
 from agentapp.engine.tool_batch import current_call_key
-from tools_admin.connectors.base import ToolSpec
+from tools_admin.connectors.base import ToolSpec, idempotency_key
 from tools_admin.connectors.builtin.connector import BUILTIN
 
 __all__ = ["app"]
@@ -23,6 +23,8 @@ PARAMETERS = {"type": "object", "required": ["text"], "properties": {"text": {"t
 def append(text: str) -> str:
     with (FOLDER / "lines").open("a") as lines:
         lines.write(f"{current_call_key()} {text}\n")
+    with (FOLDER / "keys").open("a") as keys:
+        keys.write(f"{idempotency_key()} {text}\n")
     return f"Wrote {text}."
 
 

@@ -88,9 +88,9 @@ class Chaos(Installation):
     def is_holding(self) -> bool:
         return (self.effects / "holding").exists()
 
-    def lines(self, text: str) -> list[str]:
-        """Positions of the calls that wrote this text."""
-        path = self.effects / "lines"
+    def lines(self, text: str, file: str = "lines") -> list[str]:
+        """Positions of the calls that wrote this text; with `keys` their idempotency keys."""
+        path = self.effects / file
         rows = [line.split(" ", 1) for line in path.read_text().splitlines()] if path.exists() else []
         return [key for key, written in rows if written == text]
 

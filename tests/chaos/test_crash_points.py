@@ -3,6 +3,7 @@
 import http.client
 import urllib.error
 from typing import Any
+from uuid import UUID, uuid5
 
 import pytest
 
@@ -36,6 +37,8 @@ def test_a_repeatable_effect_is_repeated_under_its_own_key(
     run = _crash(chaos, person, point, f"use append_line on again-{point}")
     assert chaos.ended(person, run["id"])["status"] == "completed"
     assert chaos.lines(f"again-{point}") == ["react/1/tool/0"] * times
+    key = str(uuid5(UUID(run["id"]), "react/1/tool/0"))
+    assert chaos.lines(f"again-{point}", "keys") == [key] * times
 
 
 @pytest.mark.parametrize(("point", "outcome", "times"), [("K6", "retry", 1), ("K7", "done", 1)])
@@ -48,7 +51,7 @@ def test_in_doubt_a_person_says_whether_an_effect_happened(
     body = {"call": "react/1/tool/0", "outcome": outcome}
     assert call(chaos, person, "POST", f"/api/v1/runs/{run['id']}/resolve", body)[0] == 200
     assert chaos.ended(person, run["id"])["status"] == "completed"
-    assert len(chaos.lines(f"doubt-{point}")) == times
+    assert chaos.lines(f"doubt-{point}", "keys") == ["None"] * times
 
 
 def test_of_three_parallel_calls_only_the_unfinished_one_runs_again(chaos: Chaos, person: Person) -> None:

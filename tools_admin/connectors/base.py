@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+from uuid import UUID, uuid5
 
-from agentapp.engine import EffectClass, Tool, ToolResult
+from agentapp.engine import EffectClass, Tool, ToolResult, current_call_key
 
 
 class ConnectorError(Exception):
@@ -93,14 +95,31 @@ class Connector(Protocol):
 Call = Callable[[ToolSpec, Mapping[str, Any]], Awaitable[ToolResult]]
 
 
+# The run whose calls are made in this task: its worker says so.
+current_run: ContextVar[UUID | None] = ContextVar("current_run", default=None)
+_idempotency_key: ContextVar[str | None] = ContextVar("idempotency_key", default=None)
+
+
+def idempotency_key() -> str | None:
+    """For connectors, within `call`: what a service knows a repetition by. A call that is made again after a crash has
+    the same one (UUIDv5 of the run and the call's position). None for tools that are not idempotent, or without a run.
+    """
+    return _idempotency_key.get()
+
+
 def engine_tool(call: Call, spec: ToolSpec) -> Tool:
     """The engine's view of a connector's tool. An admin's decisions come in through the spec."""
 
     async def run(**arguments: Any) -> ToolResult:
+        run_id = current_run.get()
+        if run_id is not None and spec.effect_class is EffectClass.IDEMPOTENT:
+            _idempotency_key.set(str(uuid5(run_id, current_call_key())))
         try:
             return await call(spec, arguments)
         except (ToolError, ConnectorError) as error:
             return ToolResult(str(error), is_error=True)
+        finally:
+            _idempotency_key.set(None)
 
     return Tool(
         spec.name,

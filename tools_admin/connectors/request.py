@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from agentapp.engine import Artifact, ToolResult
 from agentapp.outbound import OutboundError, Policy, Refused, Response, fetch, parse
-from tools_admin.connectors.base import ConnectorError, ConnectorUnavailable, Setup, ToolError
+from tools_admin.connectors.base import ConnectorError, ConnectorUnavailable, Setup, ToolError, idempotency_key
 
 MAX_ERROR_CHARS = 2_000
 _AWAY = (502, 503, 504)
@@ -35,6 +35,8 @@ async def send(setup: Setup, request: Request) -> Response:
     pairs = "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in signed.query.items())
     query = "&".join(part for part in (request.query, pairs) if part)
     headers = {**request.headers, **signed.headers}
+    if (key := idempotency_key()) and request.method.upper() not in ("GET", "HEAD"):
+        headers["Idempotency-Key"] = key
     if signed.cookies:
         own = [headers[name] for name in headers if name.lower() == "cookie"]
         headers["Cookie"] = "; ".join([*own, *(f"{name}={value}" for name, value in signed.cookies.items())])
