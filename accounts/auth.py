@@ -8,6 +8,7 @@ from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 
 from accounts.models import User
+from accounts.rates import count_request
 from accounts.services import key_for_authorization, user_for_authorization
 from accounts.sign_ins import SignIn
 from agentapp.database import in_thread
@@ -17,7 +18,7 @@ class ApiAuth(AuthBase):
     """`Authorization: Bearer aa_…`, or the session's cookie together with the CSRF token.
 
     A request that brings an `Authorization` header is judged by it alone: a dead key never falls back to a cookie.
-    `request.user` and `request.auth` are the caller.
+    `request.user` and `request.auth` are the caller. Raises `TooOften`.
     """
 
     openapi_type: str = "http"
@@ -25,11 +26,10 @@ class ApiAuth(AuthBase):
 
     def __call__(self, request: HttpRequest) -> User | None:
         header = request.headers.get("Authorization")
-        if header is None:
-            return self._session_user(request)
-        user = user_for_authorization(header)
+        user = self._session_user(request) if header is None else user_for_authorization(header)
         if user is not None:
             request.user = user
+            count_request(user)
         return user
 
     @staticmethod

@@ -4,8 +4,11 @@ AccountsError
 ├── InvitationInvalid
 ├── MayNotHandOut
 ├── SetupLinkInvalid
+├── TooOften
 └── UserUnknown
 """
+
+from django.utils.translation import ngettext
 
 
 class AccountsError(Exception):
@@ -22,6 +25,21 @@ class MayNotHandOut(AccountsError):
 
 class SetupLinkInvalid(AccountsError):
     """The one-time link is used, superseded or unknown, or an administrator exists already."""
+
+
+class TooOften(AccountsError):
+    """More in a short time than the rate limits allow; `retry_after` is in seconds."""
+
+    def __init__(self, retry_after: int) -> None:
+        super().__init__(
+            ngettext(
+                "That was too much in a short time. Try again in %(seconds)d second.",
+                "That was too much in a short time. Try again in %(seconds)d seconds.",
+                retry_after,
+            )
+            % {"seconds": retry_after}
+        )
+        self.retry_after = retry_after
 
 
 class UserUnknown(AccountsError):

@@ -23,6 +23,8 @@ def validate_time_zone(name: str) -> None:
 class User(AbstractUser):
     """A person. Budgets and preferences hang on this row."""
 
+    by_key_id: int | None = None  # the API key by which they came in just now; no column
+
     language = models.CharField(
         _("language"),
         max_length=10,

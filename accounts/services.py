@@ -106,6 +106,7 @@ def usable_key(bearer: str) -> ApiKey | None:
     stale = Q(last_used_at=None) | Q(last_used_at__lt=now - LAST_USED_PRECISION)
     if key.last_used_at is None or key.last_used_at < now - LAST_USED_PRECISION:
         ApiKey.objects.filter(stale, pk=key.pk).update(last_used_at=now)
+    key.user.by_key_id = key.pk
     return key
 
 

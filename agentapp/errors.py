@@ -9,6 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
+from accounts.errors import TooOften
 from conversations.errors import ConversationError
 
 log = logging.getLogger(__name__)
@@ -24,6 +25,12 @@ def register(api: NinjaAPI) -> None:
     @api.exception_handler(ConversationError)
     def domain(_request: HttpRequest, error: ConversationError) -> HttpResponse:
         return problem(error.status, error.code, error.message)
+
+    @api.exception_handler(TooOften)
+    def too_often(_request: HttpRequest, error: TooOften) -> HttpResponse:
+        answer = problem(429, "rate_limited", str(error))
+        answer["Retry-After"] = str(error.retry_after)
+        return answer
 
     @api.exception_handler(ValidationError)
     def invalid(_request: HttpRequest, error: ValidationError) -> HttpResponse:

@@ -66,8 +66,10 @@ class Environment(BaseSettings):
     sql_dialects: list[str] = Field(default=[], description="SQLAlchemy dialects besides PostgreSQL and SQLite; JSON")
     currency: str = Field(default="USD", max_length=8, description="What all prices are in, as it is shown: USD, €")
     max_running_runs: int = Field(default=20, ge=0, description="Of one user at once; others wait. 0: any number")
-    rate_requests: str = Field(default="600/minute", description="API requests of one user, and of one key")
-    rate_messages: str = Field(default="30/minute", description="Messages of one user, and by one key")
+    rate_requests: str = Field(
+        default="1200/minute", description="API requests of one user, and by one key; empty: any number"
+    )
+    rate_messages: str = Field(default="120/minute", description="Messages of one user, and by one key")
     crash_at: str = Field(default="", description="For tests: where a process kills itself (crash_points.py)")
 
 

@@ -51,6 +51,7 @@ def main(batches: int) -> int:
     with tempfile.TemporaryDirectory() as folder, services() as environment:
         model = FakeModel(count_with_the_tool).start()
         product = Product(environment, Path(folder), model)
+        product.environment |= {"MAX_RUNNING_RUNS": "0"}  # all of one person
         product.environment |= {"QUEUED_AGE_SECONDS": "60", "RUN_LEASE_SECONDS": "9", "RUN_HEARTBEAT_SECONDS": "3"}
         try:
             product.start()

@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 
 from accounts.models import User
+from accounts.rates import count_message
 from conversations import tree
 from conversations.errors import NotAQuestion, NotFound, RunActive
 from conversations.lifecycle import start_run
@@ -28,7 +29,9 @@ def edit_message(user: User, message_id: UUID, content: str, *, client_id: str =
 
 
 def regenerate(user: User, message_id: UUID) -> Run:
-    """Another answer beside this one; for a message of the user, another answer to it. Raises NotFound, RunActive."""
+    """Another answer beside this one; for a message of the user, another answer to it. Raises NotFound, RunActive,
+    TooOften."""
+    count_message(user)
     try:
         with transaction.atomic(durable=True):
             message = _message(user, message_id)
@@ -36,7 +39,7 @@ def regenerate(user: User, message_id: UUID) -> Run:
             if question is None:
                 raise NotFound("message")
             _refuse_while_running(message.conversation)
-            run = start_run(question, mode=message.run.mode if message.run else "")
+            run = start_run(question, mode=message.run.mode if message.run else "", api_key_id=user.by_key_id)
             set_leaf(message.conversation, question)
     except IntegrityError:
         raise RunActive from None

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection
-from django.db.models import Q
+from django.db import connection, transaction
+from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -38,9 +38,17 @@ class Renewed(NamedTuple):
 def claim(run_id: UUID, owner: str) -> Claim | None:
     """Takes the run for one lease, or None: it ended, waits, belongs to another worker, or does not exist.
 
-    However often the message is delivered, one claim wins. A claim over an expired lease counts as a crash.
+    However often the message is delivered, one claim wins. A claim over an expired lease counts as a crash. A person's
+    runs beyond `MAX_RUNNING_RUNS` stay queued: so nobody's burst keeps all workers from the others.
     """
-    with connection.cursor() as cursor:
+    most = settings.MAX_RUNNING_RUNS
+    with transaction.atomic(), connection.cursor() as cursor:
+        if most:  # claims of one person go one by one, or two would take the last place
+            cursor.execute(
+                "SELECT 1 FROM accounts_user WHERE id = (SELECT user_id FROM conversations_run WHERE id = %s) "
+                "FOR NO KEY UPDATE",
+                [run_id],
+            )
         cursor.execute(
             """
             UPDATE conversations_run SET
@@ -49,12 +57,15 @@ def claim(run_id: UUID, owner: str) -> Claim | None:
                 lease_expires_at = now() + make_interval(secs => %s), started_at = coalesce(started_at, now())
             WHERE id = %s AND status IN ('queued', 'running')
                 AND (lease_expires_at IS NULL OR lease_expires_at < now())
+                AND (%s = 0 OR status = 'running' OR %s > (
+                    SELECT count(*) FROM conversations_run going
+                    WHERE going.user_id = conversations_run.user_id AND going.status = 'running'))
             RETURNING epoch, crashes,
                 EXISTS (SELECT 1 FROM conversations_call call WHERE call.run_id = conversations_run.id),
                 EXISTS (SELECT 1 FROM conversations_interrupt said
                         WHERE said.run_id = conversations_run.id AND said.state IN ('queued', 'read'))
             """,
-            [owner, settings.RUN_LEASE_SECONDS, run_id],
+            [owner, settings.RUN_LEASE_SECONDS, run_id, most, most],
         )
         row = cursor.fetchone()
     return Claim(run_id, *row) if row else None
@@ -93,14 +104,35 @@ def due_runs(limit: int = 500) -> list[UUID]:
     lost = Q(status=Run.Status.QUEUED, retry_at=None) & (Q(enqueued_at=None) | Q(enqueued_at__lt=stale))
     patient = Q(status=Run.Status.QUEUED, retry_at__lt=Now())
     orphaned = Q(status=Run.Status.RUNNING, lease_expires_at__lt=Now())
+    wanted = lost | patient if _database_is_young() else lost | patient | orphaned
     ids = list(
-        Run.objects.filter(lost | patient if _database_is_young() else lost | patient | orphaned)
+        Run.objects.filter(wanted)
+        .exclude(status=Run.Status.QUEUED, user__in=_busy_users())
         .select_for_update(skip_locked=True, of=("self",))
         .order_by("created_at")
         .values_list("id", flat=True)[:limit]
     )
     Run.objects.filter(id__in=ids).update(enqueued_at=Now(), retry_at=None)
     return ids
+
+
+def next_runs(user_id: int) -> list[UUID]:
+    """The user's queued runs for which there is room now, oldest first."""
+    most = settings.MAX_RUNNING_RUNS
+    if not most:
+        return []
+    active = Run.objects.active().filter(user=user_id, retry_at=None).order_by("created_at")
+    rows = list(active.values_list("id", "status")[:500])
+    running = sum(status == Run.Status.RUNNING for _, status in rows)
+    return [run for run, status in rows if status == Run.Status.QUEUED][: max(0, most - running)]
+
+
+def _busy_users() -> QuerySet[Any, Any]:
+    """Those who have as many runs going on as they may."""
+    if not settings.MAX_RUNNING_RUNS:
+        return Run.objects.none().values("user")
+    running = Run.objects.filter(status=Run.Status.RUNNING).values("user").annotate(count=Count("id"))
+    return running.filter(count__gte=settings.MAX_RUNNING_RUNS).values("user")
 
 
 def _database_is_young() -> bool:

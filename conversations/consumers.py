@@ -11,6 +11,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.db import DatabaseError
 
+from accounts.errors import TooOften
 from accounts.models import User
 from accounts.services import key_for_authorization
 from accounts.sign_ins import SignIn
@@ -86,6 +87,8 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await handler(self, action)
         except ConversationError as error:
             self._refuse(action, error.code, error.message)
+        except TooOften as error:
+            self._refuse(action, "rate_limited", str(error))
         except DatabaseError as error:
             log.warning("The database does not answer: %s", str(error).strip()[:200])
             self._refuse(

@@ -13,7 +13,6 @@ ConversationError
 ├── InvalidArguments
 ├── NothingToResolve
 ├── RunEnded
-├── TooFast
 ├── LeaseLost        (inside a worker: another one has taken the run over, or it was stopped)
 ├── PersonDisabled   (inside a worker)
 └── ModelDisabled    (inside a worker)
@@ -129,15 +128,6 @@ class NothingToResolve(ConversationError):
 
     def __init__(self) -> None:
         super().__init__("No call of this run waits to be settled.")
-
-
-class TooFast(ConversationError):
-    code = "rate_limited"
-    status = 429
-
-    def __init__(self, retry_after: int) -> None:
-        super().__init__(f"That was a lot in a short time. Send it again in {retry_after} seconds.")
-        self.retry_after = retry_after
 
 
 class PersonDisabled(Exception):

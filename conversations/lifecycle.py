@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from agentapp.celery import app
 from agentapp.engine import EffectClass, Event
-from conversations import allotments, live
+from conversations import allotments, claims, live
 from conversations.crash_points import reach
 from conversations.endings import close_calls, open_steps, what_is_open
 from conversations.events import KeyedEvent
@@ -26,12 +26,13 @@ from conversations.models import Approval, Call, Conversation, Interrupt, Messag
 log = logging.getLogger(__name__)
 
 
-def start_run(message: Message, *, mode: str = "", copy_from: Run | None = None) -> Run:
+def start_run(message: Message, *, mode: str = "", copy_from: Run | None = None, api_key_id: int | None = None) -> Run:
     """A queued run that answers `message`; enqueued after commit. `copy_from`: begin with its finished records."""
     conversation = message.conversation
     run = Run.objects.create(
         conversation=conversation,
         user_id=conversation.user_id,
+        api_key_id=api_key_id,
         agent=conversation.agent,
         message=message,
         mode=mode or (conversation.agent.mode if conversation.agent else "react"),
@@ -87,6 +88,7 @@ def end_run(
     leaf = _hand_over(run, left, message.id if message else tip)
     Conversation.objects.filter(id=run.conversation_id).update(updated_at=Now(), leaf=leaf)
     after_commit(tell_run, run)
+    after_commit(enqueue_next, run.user_id)
 
 
 def held(run_id: UUID, epoch: int) -> Run | None:
@@ -108,6 +110,7 @@ def put_back(run: Run, *, reason: str = "", delay: float = 0.0) -> None:
         add_events(run, [KeyedEvent(f"run/queued/{run.epoch}", "run", data)])
     run.save()
     after_commit(tell_run, run)
+    after_commit(enqueue_next, run.user_id)
     if not reason:
         after_commit(enqueue, run.id)
 
@@ -126,6 +129,7 @@ def suspend(run: Run, reason: str, request: dict[str, Any]) -> None:
     add_events(run, [KeyedEvent(f"run/waiting/{run.epoch}", "run", data)])
     run.save()
     after_commit(tell_run, run)
+    after_commit(enqueue_next, run.user_id)
 
 
 def add_events(run: Run, events: list[KeyedEvent], *, ended: bool = False) -> None:
@@ -155,6 +159,12 @@ def enqueue(run_id: UUID) -> None:
         app.send_task("conversations.tasks.execute_run", args=(str(run_id),), retry=False)
     except (kombu.exceptions.OperationalError, redis.RedisError, OSError) as error:
         log.warning("The broker does not answer (%s). Run %s is queued and starts when it is back.", error, run_id)
+
+
+def enqueue_next(user_id: int) -> None:
+    """A run has left its place: the user's next ones may begin. If this is lost the sweeper finds them."""
+    for run_id in claims.next_runs(user_id):
+        enqueue(run_id)
 
 
 def wake(run_id: UUID) -> None:
@@ -265,7 +275,7 @@ def _hand_over(run: Run, left: list[Message], tip: UUID | None) -> UUID | None:
         message.save(update_fields=["recalled", "created_at", "parent", "injected"])
         after_commit(tell_message, run.user_id, message)
     if not stopped:
-        start_run(left[-1])
+        start_run(left[-1], api_key_id=run.api_key_id)
     return tip
 
 

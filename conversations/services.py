@@ -10,6 +10,7 @@ from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from accounts.rates import count_message
 from conversations import live, tree
 from conversations.cleaning import clean
 from conversations.errors import (
@@ -61,7 +62,7 @@ def send_message(
     """Stores a message and starts a run on it; while a run is going on the message becomes its interrupt.
 
     The same `client_id` twice makes one message. With a `place` a new branch begins there, unless a run is going on.
-    Raises EmptyMessage, MessageTooLong, NotFound, TooManyMessages, RunActive.
+    Raises EmptyMessage, MessageTooLong, NotFound, TooManyMessages, RunActive, TooOften.
     """
     content = clean(content).strip()
     if not content:
@@ -69,6 +70,7 @@ def send_message(
     if len(content) > settings.MAX_MESSAGE_CHARS:
         raise MessageTooLong(len(content), settings.MAX_MESSAGE_CHARS)
     client_id = clean(client_id)[:64]
+    count_message(user)
     try:
         return _send(user, content, conversation_id, client_id, mode, place)
     except IntegrityError:  # the same message, or another run, came in at the same moment: now it is there
@@ -104,7 +106,7 @@ def _send(
     if active:
         Interrupt.objects.create(run=active, message=message)
         after_commit(wake, active.id)
-    run = active or start_run(message, mode=mode)
+    run = active or start_run(message, mode=mode, api_key_id=user.by_key_id)
     Conversation.objects.filter(id=conversation.id).update(updated_at=Now(), leaf=message)
     if place:
         conversation.leaf = message
@@ -130,7 +132,11 @@ def cancel_run(user: "User", run_id: UUID) -> Run:
 
 
 def retry_run(user: "User", run_id: UUID) -> Run:
-    """Tries a failed or stopped run again, repeating nothing that was finished. Raises NotFound, RunActive."""
+    """Tries a failed or stopped run again, repeating nothing that was finished.
+
+    Raises NotFound, RunActive, TooOften.
+    """
+    count_message(user)
     try:
         with transaction.atomic(durable=True):
             run = _run(user, run_id)
@@ -138,7 +144,7 @@ def retry_run(user: "User", run_id: UUID) -> Run:
                 raise RunActive
             if run.status == Run.Status.COMPLETED:
                 raise RunEnded
-            again = start_run(run.message, mode=run.mode, copy_from=run)
+            again = start_run(run.message, mode=run.mode, copy_from=run, api_key_id=user.by_key_id)
             set_leaf(run.conversation, _last_question(run))
             return again
     except IntegrityError:

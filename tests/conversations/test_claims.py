@@ -9,6 +9,7 @@ from django.db import IntegrityError, connections, transaction
 from django.utils import timezone
 from pytest_django import Settings
 
+from accounts.models import User
 from conversations import claims
 from conversations.models import Run
 from tests.factories import make_conversation, make_message, make_run, make_user
@@ -93,3 +94,47 @@ def test_after_a_restart_of_the_database_workers_that_waited_for_it_come_first(r
 def test_a_conversation_has_one_active_run(run: Run) -> None:
     with pytest.raises(IntegrityError), transaction.atomic():
         make_run(run.message)
+
+
+def _runs_of(user: User, count: int, **fields: Any) -> list[Run]:
+    return [make_run(make_message(make_conversation(user)), **fields) for _ in range(count)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_persons_runs_take_no_more_than_their_places(settings: Settings) -> None:
+    settings.MAX_RUNNING_RUNS = 3
+    runs = _runs_of(make_user("ada"), 12)
+    other = make_run(make_message(make_conversation(make_user("grace"))))
+
+    def deliver(run: Run) -> bool:
+        try:
+            return claims.claim(run.id, "worker") is not None
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(8) as threads:
+        assert sum(threads.map(deliver, runs)) == 3
+    assert claims.claim(other.id, "worker"), "nobody else is held up"
+    Run.objects.update(enqueued_at=None)
+    with transaction.atomic():
+        assert claims.due_runs() == [], "the sweeper leaves those alone that may not begin"
+
+
+@pytest.mark.django_db
+def test_a_place_that_becomes_free_is_the_oldest_runs(settings: Settings) -> None:
+    settings.MAX_RUNNING_RUNS = 2
+    user = make_user("ada")
+    runs = _runs_of(user, 4)
+    assert all(claims.claim(run.id, "worker") for run in runs[:2])
+    assert claims.next_runs(user.pk) == []
+    Run.objects.filter(id=runs[0].id).update(status="completed", ended_at=timezone.now())
+    assert claims.next_runs(user.pk) == [runs[2].id]
+    assert claims.claim(runs[2].id, "worker")
+
+
+@pytest.mark.django_db
+def test_a_run_whose_worker_died_keeps_its_place(settings: Settings) -> None:
+    settings.MAX_RUNNING_RUNS = 1
+    (run,) = _runs_of(make_user("ada"), 1)
+    _lease(run, -1)
+    assert claims.claim(run.id, "another worker")

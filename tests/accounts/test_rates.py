@@ -1,0 +1,70 @@
+"""Rate limits of the API and of messages: one count for a person, one for a key, whatever process they reach."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts.errors import TooOften
+from accounts.models import User
+from accounts.services import create_api_key
+from conversations import services
+from conversations.models import Run
+from tests.factories import make_user
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def grace() -> User:
+    return make_user("grace")
+
+
+def _get(key: str) -> Any:
+    return Client().get("/api/v1/approvals", headers={"Authorization": f"Bearer {key}"})
+
+
+def test_too_many_requests_are_told_when_to_come_back(grace: User, settings: Any) -> None:
+    settings.RATE_REQUESTS = "3/hour"
+    _, key = create_api_key(grace, "script")
+    answers = [_get(key) for _ in range(4)]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
+    assert answers[-1].json()["code"] == "rate_limited"
+    assert 3_500 < int(answers[-1]["Retry-After"]) <= 3_600
+
+
+def test_another_person_is_not_held_up(grace: User, settings: Any) -> None:
+    settings.RATE_REQUESTS = "1/hour"
+    keys = [create_api_key(user, "script")[1] for user in (grace, make_user("ada"))]
+    assert [_get(key).status_code for key in [keys[0], keys[0], keys[1]]] == [200, 429, 200]
+
+
+def test_pages_and_keys_of_a_person_count_together(grace: User, settings: Any) -> None:
+    settings.RATE_REQUESTS = "1/hour"
+    client = Client()
+    client.force_login(grace)
+    assert client.get("/api/v1/approvals").status_code == 200
+    assert _get(create_api_key(grace, "script")[1]).status_code == 429
+
+
+def test_a_message_too_many_starts_nothing(grace: User, settings: Any) -> None:
+    settings.RATE_MESSAGES = "2/hour"
+    for text in ("One", "Two"):
+        services.send_message(grace, text)
+    with pytest.raises(TooOften) as refused:
+        services.send_message(grace, "Three")
+    assert 3_500 < refused.value.retry_after <= 3_600
+    assert Run.objects.filter(user=grace).count() == 2
+
+
+def test_with_the_live_channel_away_nobody_is_held_up(grace: User, settings: Any, monkeypatch: Any) -> None:
+    settings.RATE_MESSAGES = "1/hour"
+    monkeypatch.setattr("accounts.rates._limiter", lambda: _Away())
+    for text in ("One", "Two"):
+        services.send_message(grace, text)
+    assert Run.objects.filter(user=grace).count() == 2
+
+
+class _Away:
+    def hit(self, *_: object) -> bool:
+        raise ConnectionError("nobody is there")
