@@ -244,7 +244,8 @@ async def fetch(
     parsed = parse(url)
     try:
         async with asyncio.timeout(timeout), _client(policy, timeout, transport) as client:
-            request = client.build_request(method, parsed, headers=headers, content=content)
+            encoded = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
+            request = client.build_request(method, parsed, headers=encoded, content=content)
             for _ in range(REDIRECTS + 1):
                 response = await client.send(request, stream=True)
                 try:

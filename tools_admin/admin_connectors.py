@@ -16,7 +16,7 @@ from unfold.admin import ModelAdmin, StackedInline
 
 from tools_admin import credentials
 from tools_admin.choosing import Offer, choose, offers
-from tools_admin.connector_forms import AuthSchemeForm
+from tools_admin.connector_forms import AuthSchemeForm, ConnectorForm
 from tools_admin.connectors.kinds import KINDS
 from tools_admin.models import AuthScheme, Connector
 
@@ -126,6 +126,9 @@ class ConnectorAdmin(ModelAdmin):  # type: ignore[misc]
                 if scheme_form.instance.pk and scheme_form not in formset.deleted_forms and scheme_form.has_changed():
                     scheme_form.instance.connector = connector
                     scheme_form.store_secret()
+        if isinstance(form, ConnectorForm):
+            for note in form.after_save():
+                self.message_user(request, note, messages.WARNING)
         if dropped := credentials.drop_unbound(connector):
             text = ngettext(
                 "%d credential was removed, because it was made for another address. Enter it anew if it is the same.",

@@ -34,6 +34,10 @@ class ConnectorForm(forms.ModelForm):  # type: ignore[type-arg]
         """The row's `settings`, from cleaned fields."""
         raise NotImplementedError
 
+    def after_save(self) -> list[Any]:
+        """What else is kept, once the connector is saved; gives sentences that the admin should read."""
+        return []
+
     def _post_clean(self) -> None:
         super()._post_clean()  # type: ignore[misc]
         if not self.errors:

@@ -70,7 +70,7 @@ def chosen(
     by_name = {scheme.name: scheme for scheme in schemes}
     if wanted is None:
         wanted = [list(by_name)]
-    for names in wanted:
+    for names in filter(None, wanted):  # who may sign in does, even where it is not necessary
         pairs = [(by_name[name], find(by_name[name], user_id)) for name in names if name in by_name]
         if len(pairs) == len(names) and all(credential for _, credential in pairs):
             return [(scheme, credential) for scheme, credential in pairs if credential]

@@ -45,4 +45,10 @@ KINDS = {
         "tools_admin.connectors.http.connector.HttpConnector",
         "tools_admin.connectors.http.forms.HttpForm",
     ),
+    "openapi": Kind(
+        _("OpenAPI"),
+        _("A web service with an OpenAPI (Swagger) document: choose which of its operations agents may use."),
+        "tools_admin.connectors.openapi.connector.OpenApiConnector",
+        "tools_admin.connectors.openapi.forms.OpenApiForm",
+    ),
 }

@@ -50,7 +50,7 @@ async def send(setup: Setup, request: Request) -> Response:
             request.method,
             address,
             policy=Policy(setup.allowed_hosts),
-            headers={name: value.encode().decode("latin-1") for name, value in headers.items()},
+            headers=headers,
             content=request.content,
             timeout=setup.timeout,
         )
