@@ -152,12 +152,8 @@ class RunExecution:
         self._journal = journal
         journal.before_model = self._claim_interrupts
         self._answer = answer = Answer(journal, self._log)
-        state = {
-            "status": "running",
-            "attempt": journal.attempt,
-            "mode": prepared.run.mode,
-            "model": prepared.run.model,
-        }
+        bound = {"mode": prepared.run.mode, "model": prepared.run.model}
+        state = {"status": "running", "attempt": journal.attempt, **bound}
         journal.note(f"run/running/{self.claimed.epoch}", Event("run", state))
         self._follow_fallbacks(prepared, journal)
         agent = self._agent(prepared, journal, answer)
@@ -246,9 +242,8 @@ class RunExecution:
                 text = "The model did not answer for half an hour. Try again when it is back."
                 end_run(run, Run.Status.FAILED, "model_unavailable", error=text)
             else:
-                run.interrupts.filter(state=Interrupt.State.READ).update(
-                    state=Interrupt.State.QUEUED
-                )  # unread after all
+                unread_after_all = run.interrupts.filter(state=Interrupt.State.READ)
+                unread_after_all.update(state=Interrupt.State.QUEUED)
                 put_back(run, reason=reason, delay=max(PATIENCE_SECONDS[run.postponed], error.retry_after or 0))
 
         await self._transition(wait)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,9 +11,11 @@ import pytest
 from agentapp.database import in_thread
 from agentapp.engine import CallKind, EffectClass
 from conversations import live
+from conversations.allotments import Amount
 from conversations.appender import Appender
 from conversations.journal import DatabaseJournal
 from conversations.models import Run
+from conversations.purse import Purse
 from conversations.writer import Writer
 from tests.factories import make_conversation, make_message, make_run, make_user
 
@@ -30,7 +33,8 @@ async def _journal(name: str = "ada", *, writing: bool = True) -> AsyncIterator[
     writer, appender = Writer(), Appender(live.async_client())
     task = asyncio.create_task(writer.run()) if writing else None
     try:
-        yield run, await in_thread(DatabaseJournal.load, run, writer, appender.open(run.id, 1))
+        free: Any = SimpleNamespace(price=lambda *_: Amount())
+        yield run, DatabaseJournal(run.id, 1, writer, appender.open(run.id, 1), {}, 0, Purse(run, None, free), free)
     finally:
         if task:
             task.cancel()
@@ -52,12 +56,8 @@ async def test_the_record_of_a_repeatable_call_is_written_but_not_waited_for(eff
         await asyncio.wait_for(journal.call("a", CallKind.TOOL, TOOL, _result, effect_class=effect_class), 5)
 
 
-@pytest.mark.parametrize(
-    ("kind", "effect_class"), [(CallKind.LLM, EffectClass.READ), (CallKind.TOOL, EffectClass.ONCE)]
-)
-async def test_nothing_that_costs_or_changes_something_begins_before_its_start_is_written(
-    kind: CallKind, effect_class: EffectClass
-) -> None:
+@pytest.mark.parametrize("effect_class", [EffectClass.IDEMPOTENT, EffectClass.ONCE])
+async def test_nothing_that_changes_something_begins_before_its_start_is_written(effect_class: EffectClass) -> None:
     async with _journal(writing=False) as (_, journal):
         begun = asyncio.Event()
 
@@ -65,7 +65,7 @@ async def test_nothing_that_costs_or_changes_something_begins_before_its_start_i
             begun.set()
             return {}
 
-        call = asyncio.create_task(journal.call("a", kind, TOOL, effect, effect_class=effect_class))
+        call = asyncio.create_task(journal.call("a", CallKind.TOOL, TOOL, effect, effect_class=effect_class))
         await asyncio.wait([call], timeout=0.2)
         assert not begun.is_set()
         call.cancel()
@@ -76,7 +76,7 @@ async def test_a_record_that_cannot_be_written_fails_the_next_call_that_waits() 
     async with _journal() as (_, journal):
         await journal.call("k" * 300, CallKind.TOOL, TOOL, _result)
         with pytest.raises(Exception, match="too long"):
-            await journal.call("react/2/llm", CallKind.LLM, {"role": "loop"}, _result)
+            await journal.call("a", CallKind.TOOL, TOOL, _result, effect_class=EffectClass.ONCE)
 
 
 async def test_a_delegation_that_is_broken_off_is_a_stopped_call() -> None:
