@@ -22,7 +22,7 @@ class Connector(models.Model):
     """A system whose operations agents use as tools. What `settings` holds is the kind's (`connectors.KINDS`)."""
 
     kind = models.CharField(_("kind"), max_length=20, editable=False)
-    name = models.CharField(_("name"), max_length=60, unique=True)
+    name = models.CharField(_("name"), max_length=60, unique=True, help_text=_("As it is listed here."))
     prefix = models.CharField(
         _("prefix"),
         max_length=20,
@@ -206,7 +206,13 @@ class Tool(models.Model):
     description = models.TextField(_("description"))
     parameters = models.JSONField(_("parameters"), default=dict, help_text=_("JSON Schema of the arguments."))
     definition = models.JSONField(default=dict, editable=False, help_text="What the connector needs to call it.")
-    effect_class = models.CharField(_("effect"), max_length=10, choices=EffectClass, default=EffectClass.ONCE)
+    effect_class = models.CharField(
+        _("effect"),
+        max_length=10,
+        choices=EffectClass,
+        default=EffectClass.ONCE,
+        help_text=_("What a call does to the world. What may have been done is never repeated without being asked."),
+    )
     approval = models.CharField(
         _("approval"),
         max_length=6,

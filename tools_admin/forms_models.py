@@ -68,7 +68,12 @@ class ProviderForm(forms.ModelForm):  # type: ignore[type-arg]
         widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}),
         help_text=_("Write-only: it is stored encrypted and never shown. Empty keeps the present one."),
     )
-    clear_api_key = forms.BooleanField(label=_("Remove the key"), required=False, widget=UnfoldBooleanSwitchWidget())
+    clear_api_key = forms.BooleanField(
+        label=_("Remove the key"),
+        required=False,
+        widget=UnfoldBooleanSwitchWidget(),
+        help_text=_("The endpoint is then called without one."),
+    )
 
     class Meta:
         model = Provider

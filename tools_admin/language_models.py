@@ -24,9 +24,13 @@ class Provider(models.Model):
         DEMO = "demo", _("Embedded demo model (locked)")
 
     preset = models.CharField(
-        _("kind"), max_length=20, choices=[(preset.name, preset.label) for preset in PRESETS.values()], default="other"
+        _("kind"),
+        max_length=20,
+        choices=[(preset.name, preset.label) for preset in PRESETS.values()],
+        default="other",
+        help_text=_("Whose endpoint it is: decides its peculiarities."),
     )
-    name = models.CharField(max_length=100, unique=True)
+    name = models.CharField(_("name"), max_length=100, unique=True, help_text=_("As it is listed here."))
     base_url = models.CharField(
         _("base URL"),
         max_length=500,
@@ -35,7 +39,11 @@ class Provider(models.Model):
     )
     api_key = EncryptedTextField(blank=True)
     source = models.CharField(max_length=12, choices=Source, default=Source.ADMIN, editable=False)
-    enabled = models.BooleanField(default=True)
+    enabled = models.BooleanField(
+        _("enabled"),
+        default=True,
+        help_text=_("Disabled, none of its models answers; takes effect with the next call."),
+    )
     timeout = models.FloatField(
         default=120.0,
         validators=[MinValueValidator(1), MaxValueValidator(3600)],
@@ -113,24 +121,46 @@ class LanguageModel(models.Model):
         CHAT = "chat", _("Chat")
         EMBEDDING = "embedding", _("Embeddings")
 
-    provider = models.ForeignKey(Provider, on_delete=models.CASCADE, related_name="models")
+    provider = models.ForeignKey(
+        Provider,
+        on_delete=models.CASCADE,
+        related_name="models",
+        verbose_name=_("provider"),
+        help_text=_("The endpoint that serves it."),
+    )
     name = models.CharField(max_length=200, help_text=_("The name that the endpoint knows it by."))
     label = models.CharField(max_length=200, blank=True, help_text=_("The name people see; empty means the same."))
-    kind = models.CharField(max_length=10, choices=Kind, default=Kind.CHAT)
-    enabled = models.BooleanField(default=True)
+    kind = models.CharField(
+        _("use"),
+        max_length=10,
+        choices=Kind,
+        default=Kind.CHAT,
+        help_text=_("Whether it answers or turns text into vectors."),
+    )
+    enabled = models.BooleanField(_("enabled"), default=True, help_text=_("Takes effect with the next call."))
     is_default = models.BooleanField(
         _("default"), default=False, help_text=_("Answers when neither an agent nor a route names a model.")
     )
     groups = models.ManyToManyField(
         Group, blank=True, related_name="+", help_text=_("Who may use it; none means everybody.")
     )
-    tool_call = models.BooleanField(_("native tool calls"), default=True)
-    parallel_calls = models.BooleanField(_("several calls at once"), default=False)
-    json_mode = models.BooleanField(_("JSON mode"), default=True)
-    json_schema = models.BooleanField(_("JSON Schema output"), default=False)
-    streaming = models.BooleanField(default=True)
-    stream_usage = models.BooleanField(_("usage in streams"), default=True)
-    vision = models.BooleanField(default=False)
+    tool_call = models.BooleanField(
+        _("native tool calls"), default=True, help_text=_("The endpoint takes tools and answers with calls.")
+    )
+    parallel_calls = models.BooleanField(
+        _("several calls at once"), default=False, help_text=_("One answer may call more than one tool.")
+    )
+    json_mode = models.BooleanField(
+        _("JSON mode"), default=True, help_text=_("It can be held to answer with a JSON object.")
+    )
+    json_schema = models.BooleanField(
+        _("JSON Schema output"), default=False, help_text=_("It can be held to a schema.")
+    )
+    streaming = models.BooleanField(_("streaming"), default=True, help_text=_("Answers arrive word by word."))
+    stream_usage = models.BooleanField(
+        _("usage in streams"), default=True, help_text=_("Streams end with the tokens that were used.")
+    )
+    vision = models.BooleanField(_("vision"), default=False, help_text=_("It understands images."))
     small = models.BooleanField(
         default=False,
         help_text=_("One tool step with schema-constrained output: for models of a few billion parameters."),
@@ -142,9 +172,13 @@ class LanguageModel(models.Model):
         default=4_096, validators=[MinValueValidator(16)], help_text=_("Tokens.")
     )
     # Micro-units of the currency for a million tokens.
-    input_price = models.PositiveBigIntegerField(default=0)
+    input_price = models.PositiveBigIntegerField(
+        _("input price"), default=0, help_text=_("Millionths of the currency for a million tokens.")
+    )
     cached_price = models.PositiveBigIntegerField(null=True, blank=True, help_text=_("Empty means as input."))
-    output_price = models.PositiveBigIntegerField(default=0)
+    output_price = models.PositiveBigIntegerField(
+        _("output price"), default=0, help_text=_("Millionths of the currency for a million tokens.")
+    )
     reasoning_price = models.PositiveBigIntegerField(null=True, blank=True, help_text=_("Empty means as output."))
     extra_body = models.JSONField(
         default=dict, blank=True, validators=[validate_object], help_text=_("Merged into each request's body.")
@@ -204,8 +238,10 @@ class Route(models.Model):
         validators=[RegexValidator(r"\A[a-z][a-z0-9_-]*\Z", _("Lower-case letters, digits, - and _."))],
         help_text=_("The role, such as general, fast or reasoning."),
     )
-    description = models.CharField(max_length=200, blank=True)
-    enabled = models.BooleanField(default=True)
+    description = models.CharField(_("description"), max_length=200, blank=True, help_text=_("What it is for."))
+    enabled = models.BooleanField(
+        _("enabled"), default=True, help_text=_("Disabled, its agents take the default model instead.")
+    )
 
     class Meta:
         ordering = ["name"]
@@ -223,8 +259,16 @@ class RouteEntry(models.Model):
         WITHOUT = "without", _("only without")
 
     route = models.ForeignKey(Route, on_delete=models.CASCADE, related_name="entries")
-    model = models.ForeignKey(LanguageModel, on_delete=models.CASCADE, related_name="entries")
-    position = models.PositiveIntegerField(default=0, db_index=True)
+    model = models.ForeignKey(
+        LanguageModel,
+        on_delete=models.CASCADE,
+        related_name="entries",
+        verbose_name=_("model"),
+        help_text=_("Answers when the conditions hold and nothing above it does."),
+    )
+    position = models.PositiveIntegerField(
+        _("position"), default=0, db_index=True, help_text=_("The lowest is asked first.")
+    )
     groups = models.ManyToManyField(
         Group, blank=True, related_name="+", help_text=_("Only for these people; none means everybody.")
     )
