@@ -105,6 +105,7 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             str(action["content"]),
             conversation_id=conversation,
             client_id=str(action.get("client_id") or ""),
+            mode=str(action.get("mode") or ""),
             place=services.Place(UUID(str(action["parent"]))) if action.get("parent") else None,
         )
         self._put(

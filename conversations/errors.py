@@ -4,6 +4,7 @@ ConversationError
 ├── EmptyMessage
 ├── MessageTooLong
 ├── TooManyMessages
+├── UnknownMode
 ├── NotFound
 ├── RunActive
 ├── NotAQuestion
@@ -17,6 +18,8 @@ ConversationError
 ├── PersonDisabled   (inside a worker)
 └── ModelDisabled    (inside a worker)
 """
+
+from collections.abc import Iterable
 
 
 class ConversationError(Exception):
@@ -55,6 +58,13 @@ class TooManyMessages(ConversationError):
         super().__init__(
             f"{limit} messages wait already for the agent to read them. Let it go on, or stop it and send one message."
         )
+
+
+class UnknownMode(ConversationError):
+    code = "unknown_mode"
+
+    def __init__(self, modes: Iterable[str]) -> None:
+        super().__init__(f"There is no such mode. Choose one of: {', '.join(modes)}.")
 
 
 class NotFound(ConversationError):

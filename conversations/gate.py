@@ -6,7 +6,7 @@ after it.
 
 from typing import Any
 
-from agentapp.engine import Allow, Deny, Event, RunSuspended, Tool
+from agentapp.engine import AgentTool, Allow, Deny, Event, RunSuspended, Tool
 from conversations.allotments import Amount, BudgetExhausted
 from conversations.approvals import approval_data, permit
 from conversations.journal import DatabaseJournal
@@ -22,7 +22,7 @@ class Gate:
 
     async def decide(self, tool: Tool, arguments: dict[str, Any], key: str) -> Allow | Deny:
         """Raises RunSuspended when a person has to say so first."""
-        if isinstance(tool, CatalogTool):
+        if isinstance(tool, CatalogTool | AgentTool):  # what an agent does is asked about call by call
             return Allow()
         name, given = addressed(tool, arguments)
         asked = await self._permissions.of_tool(self._run.user_id, name)

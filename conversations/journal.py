@@ -191,7 +191,7 @@ class DatabaseJournal:
                 del self.open[key]  # it never began
                 self.purse.settle(key, Amount())
                 raise
-        if self.before_model and call.request.get("role") == "loop":
+        if self.before_model and call.request.get("role") in ("loop", "interrupts"):
             await self.before_model()
 
     async def _record_failure(self, key: str, call: Open, error: ModelError) -> None:

@@ -1,14 +1,16 @@
 """What a run needs before its first call, read from rows in one go (synchronous, in a database thread)."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
+from django.utils.text import slugify
 
 from accounts.models import User
-from agentapp.engine import ChatModel, Message, Tool, budget_for
+from agentapp.engine import ChatModel, Message, Tool, Workflow, budget_for
 from conversations.allotments import Allotted, settle_lost, unlimited
 from conversations.binding import bound_models
 from conversations.history import history
@@ -17,18 +19,26 @@ from conversations.models import Interrupt, Run
 from conversations.pricing import Pricing
 from tools_admin import services as configuration
 from tools_admin.clients import ModelClients
-from tools_admin.models import Agent, LanguageModel
+from tools_admin.models import Agent, LanguageModel, Mode
+from tools_admin.models import Workflow as WorkflowRow
+
+ROLES = ("fast", "reasoning", "planner")
 
 
 @dataclass(frozen=True, slots=True)
 class Equipment:
-    """What an agent is made of."""
+    """What an agent is made of. `roles` are models for parts of planned work, `delegates` agents that it may ask, each
+    with the name and the description of its tool."""
 
     model: ChatModel
     tools: list[Tool]
     instructions: str = ""
     examples: Sequence[Sequence[Message]] = ()
     max_iterations: int = 50
+    roles: Mapping[str, ChatModel] = field(default_factory=dict)
+    workflows: Sequence[Workflow] = ()
+    delegates: Sequence[tuple[str, str, "Equipment"]] = ()
+    others: Sequence[LanguageModel] = ()  # rows of all models but its own that may be asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +65,51 @@ def equip(agent: Agent | None, user: User, models: Sequence[LanguageModel], clie
     return Equipment(model, tools, agent.instructions, examples, agent.max_iterations)
 
 
+def _extended(equipment: Equipment, run: Run, clients: ModelClients) -> Equipment:
+    """With what only some ways of working need."""
+    agent = run.agent
+    if agent is None:
+        return equipment
+    others: list[LanguageModel] = []
+
+    def chain(choice: configuration.Choice) -> Sequence[LanguageModel]:
+        others.extend(choice.models)
+        return choice.models
+
+    delegates = []
+    for row in agent.delegates.filter(enabled=True).exclude(pk=agent.pk):
+        models = chain(configuration.choose(row, run.user, configuration.Situation(tools=True)))
+        delegates.append((f"ask_{slug(row.name)}", row.description, equip(row, run.user, models, clients)))
+    roles: dict[str, ChatModel] = {}
+    if run.mode not in (Mode.DIRECT, Mode.REACT):
+        chosen = {role: configuration.choose_for_role(role, run.user) for role in ROLES}
+        roles = {role: configuration.chat_chain(chain(choice), clients) for role, choice in chosen.items() if choice}
+    workflows = []
+    if run.mode in (Mode.DIRECT, Mode.AUTO):
+        workflows = [_workflow(row) for row in agent.workflows.filter(enabled=True).select_related("tool")]
+    return replace(equipment, delegates=delegates, roles=roles, workflows=workflows, others=others)
+
+
+def _workflow(row: WorkflowRow) -> Workflow:
+    return Workflow(
+        row.name, row.tool.name, row.description, row.pattern, row.examples, row.tool.parameters, row.template
+    )
+
+
+def slug(name: str) -> str:
+    """A name as providers take it in the names of tools."""
+    return re.sub(r"[^a-z0-9]+", "_", slugify(name).lower()).strip("_")[:50] or "agent"
+
+
 def prepare(run_id: UUID, clients: ModelClients) -> Prepared:
     """Reads agent, tools, model and history. Raises NoModel, and ModelUnavailable while the demo model is loading."""
     run = Run.objects.select_related("message", "agent", "user").get(id=run_id)
     models = bound_models(run, clients)
-    equipment = equip(run.agent, run.user, models, clients)
+    equipment = _extended(equip(run.agent, run.user, models, clients), run, clients)
     tell_run(run)
     _settle_lost(run)
     budget = budget_for(equipment.model) // 2
-    pricing = Pricing(equipment.model, models)
+    pricing = Pricing(equipment.model, [*models, *equipment.others])
     return Prepared(run, equipment, pricing, unlimited(run), run.message.content, history(run, budget))
 
 

@@ -14,6 +14,7 @@ class Pricing:
     def __init__(self, model: ChatModel, rows: Sequence[LanguageModel]) -> None:
         self._model: Any = model
         self._prices = [Prices(*row.prices) for row in rows]
+        self._by_name = {row.name: Prices(*row.prices) for row in reversed(rows)}
         self._longest_reply = max(row.max_output_tokens for row in rows)
 
     @property
@@ -31,5 +32,8 @@ class Pricing:
         """What a call took. A tool has one price for each call that ran."""
         if kind is CallKind.LLM:
             usage = Usage(**(result.get("usage") or {}))
-            return Amount(int(self._model.cost_of(usage)), usage.input_tokens + usage.output_tokens)
+            prices: Any = self._by_name.get(
+                str(result.get("model")), self._model
+            )  # parts of a plan have models of their own
+            return Amount(int(prices.cost_of(usage)), usage.input_tokens + usage.output_tokens)
         return Amount() if result.get("not_run") else reserved

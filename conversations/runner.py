@@ -8,16 +8,17 @@ from django.db import InterfaceError, OperationalError, transaction
 
 from agentapp.database import in_thread
 from agentapp.engine import (
+    Agent,
     AgentResult,
     CallKind,
     ChatModel,
     Event,
     InterruptQueue,
+    LeftAlone,
     LimitReached,
     ModelChain,
     ModelError,
     ModelUnavailable,
-    ReActAgent,
     RunSuspended,
     UnknownOutcome,
 )
@@ -33,6 +34,7 @@ from conversations.journal import DatabaseJournal
 from conversations.lifecycle import end_run, held, put_back, suspend
 from conversations.model_failures import explain, failure_reason
 from conversations.models import Call, Interrupt, Run
+from conversations.modes import agent_for
 from conversations.patience import patiently
 from conversations.permission import Permissions, refusal
 from conversations.preparation import Prepared, claim_interrupts, prepare, total_usage, waiting_interrupts
@@ -108,6 +110,8 @@ class RunExecution:
         except ModelError as error:
             log.warning("Run %s: the model refused: %s", self.claimed.run, error)
             await self._end(Run.Status.FAILED, failure_reason(error), error=explain(error))
+        except LeftAlone as left:
+            await self._wait_for_model(left.error)
         except RunSuspended as waiting:
             await self._wait_for_person(waiting.reason, waiting.key)
         except UnknownOutcome as doubt:
@@ -156,7 +160,12 @@ class RunExecution:
         state = {"status": "running", "attempt": journal.attempt, **bound}
         journal.note(f"run/running/{self.claimed.epoch}", Event("run", state))
         self._follow_fallbacks(prepared, journal)
-        agent = self._agent(prepared, journal, answer)
+        shared = {
+            "journal": journal,
+            "emit": answer.emit,
+            "gate": Gate(prepared.run, journal, self._permissions).decide,
+        }
+        agent = await agent_for(prepared, shared)
         self._queue(said)
         result = await agent.run(prepared.query, history=prepared.history, interrupts=self._interrupts)
         text = await self._deliver(agent, prepared.query, result, journal, answer)
@@ -183,23 +192,8 @@ class RunExecution:
     async def _draw(self, spent: Amount, open_calls: Amount, need: Amount) -> Allotted:
         return await patiently(draw, self.claimed.run, self.claimed.epoch, spent, open_calls, need)
 
-    def _agent(self, prepared: Prepared, journal: DatabaseJournal, answer: Answer) -> ReActAgent:
-        gate = Gate(prepared.run, journal, self._permissions)
-        kit = prepared.equipment
-        return ReActAgent(
-            kit.model,
-            kit.tools,
-            instructions=kit.instructions,
-            max_iterations=kit.max_iterations,
-            journal=journal,
-            emit=answer.emit,
-            gate=gate.decide,
-            examples=kit.examples,
-            stream_direct=bool(kit.model.abilities.get("streaming")),
-        )
-
     async def _deliver(
-        self, agent: ReActAgent, query: str, result: AgentResult, journal: DatabaseJournal, answer: Answer
+        self, agent: Agent, query: str, result: AgentResult, journal: DatabaseJournal, answer: Answer
     ) -> str:
         """The answer's text: streamed already, synthesised over the trace, or delivered as the loop found it."""
         if result.streamed:
@@ -295,4 +289,4 @@ class RunExecution:
 
 
 def _iterations(run: Run) -> int:
-    return run.calls.filter(kind="llm", key__startswith="react/", state=Call.State.SUCCEEDED).count()
+    return run.calls.filter(kind="llm", key__contains="react/", state=Call.State.SUCCEEDED).count()

@@ -21,9 +21,11 @@ from conversations.errors import (
     RunActive,
     RunEnded,
     TooManyMessages,
+    UnknownMode,
 )
 from conversations.lifecycle import after_commit, end_run, start_run, tell_message, wake
 from conversations.models import Conversation, Inspection, Interrupt, Message, Run
+from tools_admin.modes import Mode
 from tools_admin.services import default_agent
 
 if TYPE_CHECKING:
@@ -62,13 +64,15 @@ def send_message(
     """Stores a message and starts a run on it; while a run is going on the message becomes its interrupt.
 
     The same `client_id` twice makes one message. With a `place` a new branch begins there, unless a run is going on.
-    Raises EmptyMessage, MessageTooLong, NotFound, TooManyMessages, RunActive, TooOften.
+    Raises EmptyMessage, MessageTooLong, UnknownMode, NotFound, TooManyMessages, RunActive, TooOften.
     """
     content = clean(content).strip()
     if not content:
         raise EmptyMessage
     if len(content) > settings.MAX_MESSAGE_CHARS:
         raise MessageTooLong(len(content), settings.MAX_MESSAGE_CHARS)
+    if mode and mode not in Mode.values:
+        raise UnknownMode(Mode.values)
     client_id = clean(client_id)[:64]
     count_message(user)
     try:

@@ -8,7 +8,7 @@ from django.conf import settings
 from tools_admin.clients import ModelClients, chat_chain
 from tools_admin.errors import NoModel
 from tools_admin.models import Agent, Provider
-from tools_admin.routing import Choice, Situation, choose
+from tools_admin.routing import Choice, Situation, choose, choose_for_role
 from tools_admin.seeding import seed, sync_environment
 from tools_admin.toolbox import engine_tools, tools_for
 
@@ -18,6 +18,7 @@ __all__ = [
     "Situation",
     "chat_chain",
     "choose",
+    "choose_for_role",
     "default_agent",
     "demo_status",
     "engine_tools",

@@ -37,6 +37,14 @@ def validate_examples(value: Any) -> None:
             raise ValidationError(f"Exchange {number} must begin with a user's message and end with an assistant's.")
 
 
+def validate_pattern(value: str) -> None:
+    """A regular expression that can be compiled."""
+    try:
+        re.compile(value)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise ValidationError(f"This is no regular expression: {error}") from None
+
+
 def validate_texts(value: Any) -> None:
     _check(_TEXTS, value, 'a list of texts, such as ["What sold best last month?"]')
 

@@ -20,6 +20,8 @@ from .attempts import RetryPolicy
 from .chain import ModelChain
 from .context import Compaction, ContextGuard, micro_compact
 from .dag import DAGAgent, DAGExecutor, DAGPlanner
+from .delegation import AgentTool
+from .direct import DirectAgent, Lookup
 from .errors import (
     BadModelRequest,
     ContentFiltered,
@@ -49,6 +51,7 @@ from .limits import Limits
 from .messages import Chunk, Completion, Message, ToolCall, Usage
 from .models import ChatModel, ModelRegistry
 from .openai_model import OpenAIChatModel
+from .patience import LeftAlone, PatientModel
 from .plan_analysis import Analysis, PlanAnalyzer
 from .plan_check import validate_plan
 from .plan_execute import PlanExecuteAgent
@@ -63,7 +66,7 @@ from .scripted_model import ScriptedChatModel
 from .selection import TOOL_SELECTION_MAX, TOOL_SELECTION_THRESHOLD, select_tools
 from .structured import UNSET, StructuredCallResult, structured_llm_call
 from .tokens import budget_for, estimate_tokens
-from .tool_batch import Allow, Deny, current_call_key
+from .tool_batch import Allow, Deny, Gate, current_call_key
 from .tool_function import tool
 from .tools import Artifact, Tool, ToolRegistry, ToolResult
 
@@ -73,6 +76,7 @@ __all__ = [
     "UNSET",
     "Agent",
     "AgentResult",
+    "AgentTool",
     "Allow",
     "Analysis",
     "Artifact",
@@ -89,14 +93,18 @@ __all__ = [
     "DAGExecutor",
     "DAGPlanner",
     "Deny",
+    "DirectAgent",
     "EffectClass",
     "EngineError",
     "Event",
+    "Gate",
     "IncompleteStream",
     "InterruptQueue",
     "Journal",
+    "LeftAlone",
     "LimitReached",
     "Limits",
+    "Lookup",
     "MemoryJournal",
     "Message",
     "ModelChain",
@@ -107,6 +115,7 @@ __all__ = [
     "ModelUnavailable",
     "OpenAIChatModel",
     "PairingError",
+    "PatientModel",
     "Plan",
     "PlanAnalyzer",
     "PlanError",

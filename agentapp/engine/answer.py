@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Seque
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .errors import ModelError
+from .errors import LimitReached, ModelError
 from .events import Event, answer_done
 from .journal import CallKind
 from .messages import Completion, Message, Usage
@@ -43,8 +43,9 @@ async def write_answer(
 ) -> Written:
     """The model's text over `messages`, in answer events and in the journal; `postscript` is added in any case.
 
-    When the model fails before its first word, `fallback` is delivered. When it fails later the text begins anew, with
-    a new attempt. A text that has to pass a `check` is sent when it is whole, and replaced by the fallback if it fails.
+    When the model fails before its first word, or must not be asked, `fallback` is delivered. When it fails later the
+    text begins anew, with a new attempt. A text that has to pass a `check` is sent when it is whole, and replaced by
+    the fallback if it fails.
     """
 
     async def effect() -> dict[str, Any]:
@@ -57,7 +58,12 @@ async def write_answer(
         return {**completion.to_dict(), "model": model.name, "attempt": writer.attempt}
 
     request = llm_request(model, messages, 0, "synthesis", {}, estimate_tokens(messages))
-    record = await scope.call("answer/llm/0", CallKind.LLM, request, effect, finished=_done)
+    if scope.recorded("answer/publish"):  # a limit stood in the way the first time
+        return await publish_answer(scope, fallback + postscript, attempt=attempt, on_text=on_text)
+    try:
+        record = await scope.call("answer/llm/0", CallKind.LLM, request, effect, finished=_done)
+    except LimitReached:
+        return await publish_answer(scope, fallback + postscript, attempt=attempt, on_text=on_text)
     completion = Completion.from_dict(record)
     return Written(completion.message.text, completion.usage, record["attempt"])
 

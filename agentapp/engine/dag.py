@@ -101,7 +101,7 @@ class DAGAgent(PlannedAgent):
             if not following.steps:
                 break
             plan = following
-        limit = run.spent.reached(ignoring="model_calls")
+        limit = run.limit_reached(ignoring="model_calls")
         stop_reason = f"limit:{limit}" if limit else "final_answer"
         if not any(outcome.is_ok for _, outcome in plan.everything):
             return await run.say(

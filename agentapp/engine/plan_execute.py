@@ -67,7 +67,7 @@ class PlanExecuteAgent(PlannedAgent):
             if not following.steps:
                 break
             plan = following
-        limit = run.spent.reached(ignoring="model_calls")
+        limit = run.limit_reached(ignoring="model_calls")
         return await run.answer(REPORTER, f"limit:{limit}" if limit else "final_answer")
 
 
@@ -127,7 +127,7 @@ class _Worker(Worker):
 def done_by(result: AgentResult) -> Done:
     """What an agent's run means for its step. One that met a limit has answered with what it had."""
     if result.stop_reason == "final_answer" or result.stop_reason.startswith("limit:"):
-        outcome = StepOutcome("ok", result.answer)
+        outcome = StepOutcome("ok", result.answer, code=result.stop_reason.removeprefix("final_answer"))
     else:
         outcome = StepOutcome("error", code=result.stop_reason, message=result.answer)
     return Done(outcome, result.tool_steps, result.messages)

@@ -213,9 +213,16 @@ class PlannedRun:
 
         return once
 
+    def limit_reached(self, *, ignoring: str = "") -> str | None:
+        """The limit that ends the run: one of its own, or one that a step met and only the journal's keeper knows."""
+        met = (
+            outcome.code for plan in self.plans for outcome in plan.outcomes.values() if outcome.is_ok and outcome.code
+        )
+        return self.spent.reached(ignoring=ignoring) or next((code.removeprefix("limit:") for code in met), None)
+
     def limit(self, *, ignoring: str = "") -> tuple[str, str] | None:
         """Why nothing more may begin, in the form of a reason to skip a step."""
-        name = self.spent.reached(ignoring=ignoring)
+        name = self.limit_reached(ignoring=ignoring)
         return None if name is None else ("limit", f"not run: the limit on {name.replace('_', ' ')} was reached")
 
     async def answer(self, task: str, stop_reason: str = "final_answer") -> AgentResult:

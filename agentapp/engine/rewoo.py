@@ -63,7 +63,7 @@ class ReWOOAgent(PlannedAgent):
             if not following.steps:
                 break
             plan = following
-        limit = run.spent.reached(ignoring="model_calls")
+        limit = run.limit_reached(ignoring="model_calls")
         return await run.answer(SOLVER, f"limit:{limit}" if limit else "final_answer")
 
 

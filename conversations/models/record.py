@@ -58,6 +58,7 @@ class Run(models.Model):
     reason = models.CharField(max_length=60, blank=True, help_text="Machine-readable: why it ended or waits.")
     error = models.CharField(max_length=500, blank=True, help_text="What went wrong, for people.")
     model = models.JSONField(default=dict, help_text="Snapshot of the model chosen at the start, and why.")
+    route = models.JSONField(default=dict, help_text="How it was worked on, and why: mode, reason, parameters.")
     answer = models.TextField(blank=True)
     iterations = models.PositiveIntegerField(default=0)
     usage = models.JSONField(default=dict)
