@@ -30,6 +30,7 @@ class RunOut(Schema):
     error: str
     answer: str
     mode: str
+    route: dict[str, Any] = Field(description="How it was worked on and why; empty where nothing had to be chosen.")
     model: dict[str, Any]
     iterations: int
     usage: dict[str, Any]

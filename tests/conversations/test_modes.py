@@ -1,0 +1,182 @@
+"""Runs in each mode, in a real worker: chosen by hand or by a router, with fixed workflows and helpers."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.conversations.planning_brain import goals, planning, sums
+from tests.conversations.test_main_job import call
+from tests.fake_model import think
+from tests.product import Person, Product, eventually
+
+
+@pytest.fixture
+def person(product: Product) -> Iterator[Person]:
+    yield product.person()
+    product.model.brain = think
+
+
+def ask(product: Product, person: Person, question: str, mode: str) -> dict[str, Any]:
+    status, run = call(product, person, "POST", "/api/v1/runs", {"input": question, "mode": mode, "wait": 30})
+    assert status in (200, 202), run
+    return eventually(lambda: (r := _run(product, person, run["id"]))["ended_at"] and r, "the run has ended")
+
+
+def _run(product: Product, person: Person, run: str) -> dict[str, Any]:
+    found: dict[str, Any] = call(product, person, "GET", f"/api/v1/runs/{run}")[1]
+    return found
+
+
+def calls(product: Product, person: Person, run: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]
+    return found
+
+
+def models_asked(product: Product, person: Person, run: dict[str, Any]) -> list[str]:
+    return [c["request"]["role"] for c in calls(product, person, run) if c["kind"] == "llm"]
+
+
+def events(product: Product, person: Person, run: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = call(product, person, "GET", f"/api/v1/runs/{run['id']}/events")[1]
+    return found
+
+
+def test_a_planned_run_makes_two_model_calls_and_tells_its_plan(product: Product, person: Person) -> None:
+    product.model.brain = planning(sums("2 * 300", "3 * 300", "600 + 900", joined=True), answer="It is 1500.")
+    run = ask(product, person, "Add two products", "rewoo")
+    assert (run["status"], run["answer"], run["mode"]) == ("completed", "It is 1500.", "rewoo")
+    assert models_asked(product, person, run) == ["planning", "synthesis"]
+    tools = [c for c in calls(product, person, run) if c["kind"] == "tool"]
+    assert [c["result"]["content"] for c in tools] == ["2 * 300 = 600", "3 * 300 = 900", "600 + 900 = 1500"]
+    told = [e["data"] for e in events(product, person, run) if e["channel"] == "plan"]
+    assert [step["id"] for step in told[0]["steps"]] == ["E1", "E2", "E3"]
+    assert {(d["step_id"], d["status"]) for d in told[1:]} == {
+        (f"E{n}", status) for n in (1, 2, 3) for status in ("running", "done")
+    }
+
+
+def test_a_router_chooses_and_the_reason_is_kept_and_told(product: Product, person: Person) -> None:
+    product.model.brain = planning(sums("2 * 300"))
+    run = ask(product, person, "Compare some things", "auto")
+    assert run["mode"] == "auto"
+    assert (run["route"]["mode"], run["route"]["reason"]) == ("rewoo", "several lookups are known")
+    assert models_asked(product, person, run) == ["routing", "planning", "synthesis"]
+    routed = [e["data"] for e in events(product, person, run) if e["data"].get("phase") == "routed"]
+    assert routed[0]["reason"] == "several lookups are known"
+
+
+@pytest.mark.parametrize(
+    ("mode", "asked"),
+    [
+        ("plan_execute", ["planning", "loop", "loop", "loop", "synthesis"]),
+        ("dag", ["planning", "loop", "loop", "loop", "analysis", "synthesis"]),
+    ],
+)
+def test_goals_are_worked_on_by_agents_with_tools(
+    product: Product, person: Person, mode: str, asked: list[str]
+) -> None:
+    product.model.brain = planning(goals(("Work out 7 * 300", []), ("Say it", ["s1"])))
+    run = ask(product, person, "A goal", mode)
+    assert (run["status"], run["answer"]) == ("completed", "All is done.")
+    assert models_asked(product, person, run) == asked
+    steps = {e["data"].get("step_id") for e in events(product, person, run) if e["channel"] == "step"}
+    assert steps == {"s1", "s2"}
+
+
+def test_a_direct_run_is_one_call_without_tools(product: Product, person: Person) -> None:
+    run = ask(product, person, "Hello", "direct")
+    assert run["answer"] == "Hello! You wrote: Hello"
+    assert models_asked(product, person, run) == ["synthesis"]
+
+
+def test_a_mode_that_does_not_exist_is_refused(product: Product, person: Person) -> None:
+    status, problem = call(product, person, "POST", "/api/v1/runs", {"input": "q", "mode": "magic"})
+    assert (status, problem["code"]) == (400, "unknown_mode")
+    assert "rewoo" in problem["detail"]
+
+
+@pytest.fixture
+def workflow(product: Product) -> Iterator[None]:
+    product.execute(
+        "INSERT INTO tools_admin_workflow (agent_id, name, description, pattern, examples, tool_id, template, enabled)"
+        " SELECT agent.id, 'sum', 'Works out a sum.', '^how much is (?P<expression>[-+*/ 0-9]+)', '[]', tool.id,"
+        " 'That is {result}.', true FROM tools_admin_agent agent, tools_admin_tool tool"
+        " WHERE agent.is_default AND tool.name = 'calculator'"
+    )
+    yield
+    product.execute("DELETE FROM tools_admin_workflow")
+
+
+@pytest.mark.parametrize("mode", ["auto", "direct"])
+@pytest.mark.usefixtures("workflow")
+def test_a_fixed_workflow_answers_without_any_model(product: Product, person: Person, mode: str) -> None:
+    run = ask(product, person, "How much is 12 * 12", mode)
+    assert run["answer"] == "That is 12 * 12 = 144."
+    assert [c["kind"] for c in calls(product, person, run) if c["kind"] in ("llm", "tool")] == ["tool"]
+    assert run["route"]["workflow"] == "sum"
+
+
+@pytest.fixture
+def helper(product: Product) -> Iterator[None]:
+    product.execute(
+        "INSERT INTO tools_admin_agent (name, description, instructions, mode, examples, starters, max_iterations,"
+        " enabled, is_default) VALUES ('Sums', 'Works out sums.', '', 'react', '[]', '[]', 9, true, false)"
+    )
+    product.execute(
+        "INSERT INTO tools_admin_agent_tools (agent_id, tool_id) SELECT agent.id, tool.id"
+        " FROM tools_admin_agent agent, tools_admin_tool tool WHERE agent.name = 'Sums' AND tool.name = 'calculator'"
+    )
+    product.execute(
+        "INSERT INTO tools_admin_agent_delegates (from_agent_id, to_agent_id) SELECT parent.id, child.id"
+        " FROM tools_admin_agent parent, tools_admin_agent child WHERE parent.is_default AND child.name = 'Sums'"
+    )
+    yield
+    product.execute("DELETE FROM tools_admin_agent_delegates")
+    product.execute(
+        "DELETE FROM tools_admin_agent_tools WHERE agent_id IN (SELECT id FROM tools_admin_agent WHERE name = 'Sums')"
+    )
+    product.execute("DELETE FROM tools_admin_agent WHERE name = 'Sums'")
+
+
+@pytest.mark.usefixtures("helper")
+def test_an_agent_can_hand_work_to_another_one(product: Product, person: Person) -> None:
+    def brain(request: dict[str, Any]) -> dict[str, Any]:
+        names = {tool["function"]["name"] for tool in request.get("tools") or ()}
+        if "ask_sums" in names and request["messages"][-1]["role"] == "user":
+            return {"calls": [{"name": "ask_sums", "arguments": {"request": "What is 12 * 12?"}}]}
+        return think(request)
+
+    product.model.brain = brain
+    run = ask(product, person, "Let them work it out", "react")
+    tools = [(c["key"], c["request"]["name"]) for c in calls(product, person, run) if c["kind"] == "tool"]
+    assert ("react/1/tool/0/agent/react/1/tool/0", "calculator") in tools
+    assert "144" in json.dumps(calls(product, person, run))
+
+
+def test_a_planned_run_survives_its_worker(product: Product, person: Person) -> None:
+    product.model.brain = planning(sums("2 * 300", "3 * 300"), answer="It is 1500.")
+    product.model.latency = 1.0
+    run = call(product, person, "POST", "/api/v1/runs", {"input": "Add", "mode": "rewoo"})[1]
+    eventually(
+        lambda: [c for c in calls(product, person, run) if c["kind"] == "tool"], "a step of the plan is on record"
+    )
+    product.end("worker")
+    product.model.latency = 0.0
+    product.restore()
+    product.model.brain = planning(sums("2 * 300", "3 * 300"), answer="It is 1500.")
+    ended = eventually(lambda: (r := _run(product, person, run["id"]))["ended_at"] and r, "the run has ended", 40)
+    assert (ended["status"], ended["answer"]) == ("completed", "It is 1500.")
+    roles = models_asked(product, person, ended)
+    assert roles.count("planning") == 1
+
+
+def test_a_model_that_is_away_is_waited_for_in_a_planned_run(product: Product, person: Person) -> None:
+    product.model.brain = planning(sums("2 * 300"), answer="It is 600.")
+    product.model.stop()
+    run = call(product, person, "POST", "/api/v1/runs", {"input": "Add", "mode": "rewoo"})[1]
+    eventually(lambda: _run(product, person, run["id"])["reason"] == "model_unavailable", "the run waits", 40)
+    product.model.start()
+    ended = eventually(lambda: (r := _run(product, person, run["id"]))["ended_at"] and r, "the run has ended", 60)
+    assert (ended["status"], ended["answer"]) == ("completed", "It is 600.")
