@@ -30,6 +30,14 @@ class Offer:
     changes: tuple[str, ...] = ()
 
     @property
+    def name(self) -> str:
+        return self.tool.name if self.tool else self.spec.name if self.spec else self.key
+
+    @property
+    def description(self) -> str:
+        return self.spec.description if self.spec else self.tool.description if self.tool else ""
+
+    @property
     def reads(self) -> bool:
         effect = self.spec.effect_class.value if self.spec else str(self.tool and self.tool.effect_class)
         return effect in ("pure", "read")
@@ -42,7 +50,7 @@ def offers(connector: Connector, specs: Sequence["ToolSpec"]) -> list[Offer]:
     gone = [Offer(tool.key, None, tool) for tool in tools.values()]
     return sorted(
         [*gone, *found],
-        key=lambda offer: (offer.tool is None, not offer.reads, offer.spec.name if offer.spec else offer.key),
+        key=lambda offer: (offer.tool is None, not offer.reads, offer.name),
     )
 
 

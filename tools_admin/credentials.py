@@ -106,12 +106,13 @@ def goes_to(connector: Connector, url: str) -> bool:
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """The text without these values, also as an address or JSON would spell them."""
+    """The text without these values, also as an address, JSON or a header in Latin-1 would spell them."""
     spellings = {
         spelling
         for secret in secrets
         if len(secret) >= SHORTEST_SECRET
-        for spelling in (secret, quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1])
+        for plain in (secret, secret.encode(errors="replace").decode("latin-1"))
+        for spelling in (plain, quote(plain, safe=""), quote_plus(plain), json.dumps(plain)[1:-1])
     }
     for spelling in sorted(spellings, key=len, reverse=True):
         text = text.replace(spelling, MASK)
