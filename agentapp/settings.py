@@ -63,6 +63,9 @@ class Environment(BaseSettings):
     shutdown_grace_seconds: float = 20.0
     max_message_chars: int = 100_000
     sql_files: str = Field(default="", description="Folder of SQLite files that connectors may read")
+    mcp_commands: dict[str, list[str]] = Field(
+        default={}, description='MCP servers that may be started: {"time": ["mcp-server-time"]}'
+    )
     sql_dialects: list[str] = Field(default=[], description="SQLAlchemy dialects besides PostgreSQL and SQLite; JSON")
     currency: str = Field(default="USD", max_length=8, description="What all prices are in, as it is shown: USD, €")
     max_running_runs: int = Field(default=20, ge=0, description="Of one user at once; others wait. 0: any number")
@@ -343,6 +346,7 @@ MAX_RUNNING_RUNS = env.max_running_runs
 CURRENCY = env.currency
 RATE_REQUESTS, RATE_MESSAGES = env.rate_requests, env.rate_messages
 CRASH_AT = env.crash_at
+MCP_COMMANDS = env.mcp_commands
 SQL_FILES = Path(env.sql_files or VAR_DIR / "databases")
 SQL_DIALECTS = env.sql_dialects
 
