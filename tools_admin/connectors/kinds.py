@@ -51,4 +51,16 @@ KINDS = {
         "tools_admin.connectors.openapi.connector.OpenApiConnector",
         "tools_admin.connectors.openapi.forms.OpenApiForm",
     ),
+    "sql": Kind(
+        _("SQL database"),
+        _("Tables of PostgreSQL or SQLite, to be read only."),
+        "tools_admin.connectors.sql.connector.SqlConnector",
+        "tools_admin.connectors.sql.forms.SqlForm",
+    ),
+    "mcp": Kind(
+        _("MCP server"),
+        _("Tools that a server offers by the Model Context Protocol."),
+        "tools_admin.connectors.mcp.connector.McpConnector",
+        "tools_admin.connectors.mcp.forms.McpForm",
+    ),
 }

@@ -1,4 +1,4 @@
-"""A tool in the middle of its work asks the person whose run it is. Whoever runs tools says how, by setting `asking`."""
+"""A tool in the middle of its work asks the person whose run it is; `asking` is set by whoever runs it."""
 
 from __future__ import annotations
 

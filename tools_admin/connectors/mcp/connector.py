@@ -7,7 +7,7 @@ import mcp_types
 from django.conf import settings
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import ValidationError
 
 from agentapp.engine import EffectClass, ToolResult
 from agentapp.outbound import Refused, parse
@@ -18,6 +18,7 @@ from tools_admin.connectors.mcp.http import http_transport
 from tools_admin.connectors.mcp.link import Disconnected, Link
 from tools_admin.connectors.mcp.links import links
 from tools_admin.connectors.mcp.results import as_resource, as_tool_result
+from tools_admin.connectors.mcp.settings import McpSettings
 from tools_admin.connectors.mcp.stdio import StdioServer
 from tools_admin.connectors.person import Question, asking
 
@@ -26,23 +27,6 @@ T = TypeVar("T")
 # The tool's own time-out ends a call; the SDK's would not know about questions to a person.
 CALL_SECONDS = 86_400.0
 MAX_RESOURCES = 500
-
-
-class McpSettings(BaseModel):
-    """A server at an address, or one of the commands that the operator allows (`MCP_COMMANDS`)."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    base_url: str = ""
-    command: str = ""
-
-    @model_validator(mode="after")
-    def _one_of_both(self) -> McpSettings:
-        if bool(self.base_url) == bool(self.command):
-            raise ValueError("name either an address or a command")
-        if self.command and self.command not in settings.MCP_COMMANDS:
-            raise ValueError(f"{self.command!r} is not among the commands that the operator allows (MCP_COMMANDS)")
-        return self
 
 
 class McpConnector:

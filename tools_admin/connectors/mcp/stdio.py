@@ -13,6 +13,7 @@ import sys
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import cast
 
 import anyio
 import mcp_types
@@ -80,10 +81,10 @@ class StdioServer:
             raise ConnectorError(f"The server cannot be started: {error}") from None
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stderr
+        output = cast(asyncio.StreamReader, process.stderr)
         while True:
             try:
-                line = await process.stderr.readline()
+                line = await output.readline()
             except ValueError:  # longer than the limit; the rest of it comes next
                 continue
             if not line:
@@ -95,11 +96,11 @@ async def _read(
     process: asyncio.subprocess.Process, incoming: anyio.abc.ObjectSendStream[SessionMessage | Exception]
 ) -> None:
     """Messages of the server; lines that are none are noise, which is common. An endless line ends the connection."""
-    assert process.stdout
+    output = cast(asyncio.StreamReader, process.stdout)
     async with incoming:
         while True:
             try:
-                line = await process.stdout.readline()
+                line = await output.readline()
             except ValueError:
                 return
             if not line:
@@ -119,20 +120,19 @@ async def _write(
     outgoing: anyio.abc.ObjectReceiveStream[SessionMessage],
     incoming: anyio.abc.ObjectSendStream[SessionMessage | Exception],
 ) -> None:
-    assert process.stdin
+    server = cast(asyncio.StreamWriter, process.stdin)
     try:
         async for item in outgoing:
-            process.stdin.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
-            await process.stdin.drain()
+            server.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+            await server.drain()
     except (OSError, anyio.ClosedResourceError):
         await incoming.aclose()  # whoever waits for an answer learns that none will come
 
 
 async def _end(process: asyncio.subprocess.Process, pumps: list[asyncio.Task[None]]) -> None:
     """Closing its input asks the server to leave; then its whole group is killed, whatever it started."""
-    assert process.stdin
     with contextlib.suppress(OSError):
-        process.stdin.close()
+        cast(asyncio.StreamWriter, process.stdin).close()
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(process.wait(), SECONDS_TO_LEAVE)
     with contextlib.suppress(ProcessLookupError):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import sqlite3
 import threading
@@ -9,13 +10,14 @@ from typing import Any, TypeVar
 
 import psycopg
 import sqlalchemy
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 from agentapp.addresses import AddressRefused, vetted
 from agentapp.engine import EffectClass, ToolResult
-from tools_admin.connectors.base import ConnectorError, ToolError, ToolSpec
+from tools_admin.connectors.base import ConnectorError, Setup, ToolError, ToolSpec
 from tools_admin.connectors.sql import reading
-from tools_admin.connectors.sql.source import CONNECT_SECONDS, Source, SqlSettings
+from tools_admin.connectors.sql.settings import SqlSettings
+from tools_admin.connectors.sql.source import CONNECT_SECONDS, Login, Source
 
 T = TypeVar("T")
 
@@ -38,21 +40,24 @@ _QUERY_SCHEMA = _object(
 class SqlConnector:
     """A database as three tools. Each call has a connection of its own, in a thread; stopping it stops the server."""
 
-    def __init__(self, config: SqlSettings, password: SecretStr, allowed_hosts: frozenset[str] = frozenset()) -> None:
-        self._source = Source(config, password)
-        self._allowed_hosts = allowed_hosts
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        try:
+            self._config = SqlSettings.model_validate(dict(setup.settings))
+        except ValidationError as error:
+            raise ConnectorError(f"The settings are wrong: {error}") from None
 
     async def check(self) -> str:
-        tables = await self._read(self._source.tables)
+        tables = await self._read(lambda source, connection: source.tables(connection))
         if not tables:
             raise ConnectorError("The connection works, but there is no table that may be read.")
         return f"Connected; {len(tables)} tables can be read."
 
     async def discover(self) -> Sequence[ToolSpec]:
-        config = self._source.config
+        config = self._config
         name = config.dialect.partition("+")[0]
         limit = config.max_bytes + 1_000
-        common: dict[str, Any] = {"effect_class": EffectClass.READ, "timeout": config.seconds + CONNECT_SECONDS}
+        common: dict[str, Any] = {"effect_class": EffectClass.READ, "timeout": self._setup.timeout + CONNECT_SECONDS}
         return [
             ToolSpec("list_tables", "List the tables of the database.", _object([]), **common),
             ToolSpec(
@@ -71,40 +76,54 @@ class SqlConnector:
         ]
 
     async def call(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> ToolResult:
-        source, name = self._source, spec.key or spec.name
+        name = spec.key or spec.name
         if name == "list_tables":
-            return ToolResult(await self._read(lambda connection: reading.list_tables(source, connection)))
+            return ToolResult(await self._read(reading.list_tables))
         if name == "describe_table":
-            table = arguments["table"]
-            return ToolResult(await self._read(lambda connection: reading.describe_table(source, connection, table)))
+            return ToolResult(await self._read(reading.describe_table, arguments["table"]))
         if name == "query":
             sql, values = arguments["sql"], arguments.get("parameters") or {}
-            table = await self._read(lambda connection: reading.query(source, connection, sql, values))
-            return ToolResult(table, content_type="text/markdown")
+            self._setup.note(sql)
+            return ToolResult(await self._read(reading.query, sql, values), content_type="text/markdown")
         raise ToolError(f"There is no tool {name!r}; there are list_tables, describe_table and query.")
 
-    async def _read(self, work: Callable[[sqlalchemy.Connection], T]) -> T:
+    async def _read(self, work: Callable[..., T], *arguments: Any) -> T:
+        """`work(source, connection, *arguments)` in a thread."""
+        source = Source(self._config, await self._login(), self._setup.timeout)
         address = await self._address()
         handle = _Handle()
 
         def body() -> T:
-            with self._source.open(address) as connection:
+            with source.open(address) as connection:
                 handle.hold(connection)
-                return work(connection)
+                return work(source, connection, *arguments)
 
         try:
             return await _in_thread(body, handle.cancel)
         except sqlalchemy.exc.DBAPIError as error:
-            raise ConnectorError(reading.explain(error, self._source.config.seconds)) from None
+            raise ConnectorError(reading.explain(error, source.seconds)) from None
+
+    async def _login(self) -> Login:
+        """User and password of the connector's sign-in, which has the form of HTTP's."""
+        if not self._config.base_url:
+            return Login()
+        signed = await self._setup.authorize(self._config.base_url, None)
+        kind, _, encoded = signed.headers.get("Authorization", "").partition(" ")
+        if not kind:
+            return Login()
+        if kind != "Basic":
+            raise ConnectorError("A database signs in with user name and password: change the connector's sign-in.")
+        user, _, password = base64.b64decode(encoded).decode().partition(":")
+        return Login(user, SecretStr(password))
 
     async def _address(self) -> str | None:
         """Where the connection goes: the first of the host's addresses, all of which were checked."""
-        config = self._source.config
+        config = self._config
         if config.dialect == "sqlite":
             return None
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                return (await vetted(config.host, config.port, self._allowed_hosts))[0]
+                return (await vetted(config.host, config.port, self._setup.allowed_hosts))[0]
         except AddressRefused as error:
             raise ConnectorError(str(error)) from None
         except TimeoutError:

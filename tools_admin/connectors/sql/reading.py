@@ -71,7 +71,7 @@ def query(source: Source, connection: sqlalchemy.Connection, sql: str, parameter
         with closing(streamed.execute(text, values)) as result:
             return as_table(list(result.keys()), result, source.config.max_rows, source.config.max_bytes)
     except (SQLAlchemyError, ValueError, OverflowError) as error:
-        raise ToolError(explain(error, source.config.seconds)) from None
+        raise ToolError(explain(error, source.seconds)) from None
 
 
 _TOO_LARGE = "this row is too large"

@@ -7,89 +7,48 @@ import sqlite3
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import sqlalchemy
-from django.conf import settings
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints, model_validator
+from pydantic import SecretStr
 from sqlalchemy import event
 from sqlalchemy.engine import URL
 from sqlalchemy.pool import NullPool
 
-from tools_admin.connectors.base import ConnectorError
+from tools_admin.connectors.base import ConnectorError, ConnectorUnavailable
 from tools_admin.connectors.sql.functions import allowed_functions
 from tools_admin.connectors.sql.guard import Table
-
-Name = Annotated[str, StringConstraints(min_length=1, max_length=63, strip_whitespace=True)]
+from tools_admin.connectors.sql.settings import SqlSettings, sqlite_file
 
 CONNECT_SECONDS = 10
 MAX_VALUE_BYTES = 1_000_000
 
-# sqlglot's names of SQLAlchemy's dialects, where they differ
-_PARSED_AS = {"postgresql": "postgres", "mssql": "tsql"}
 
-
-class SqlSettings(BaseModel):
-    """What an administrator says about a database. The password is the connector's credential."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    dialect: str = Field("postgresql", description="postgresql, sqlite, or a SQLAlchemy dialect from SQL_DIALECTS")
-    host: str = Field("", max_length=253, description="Host name; empty for SQLite")
-    port: int = Field(5432, ge=1, le=65_535)
-    database: str = Field(min_length=1, max_length=200, description="Name of the database, or of the SQLite file")
-    user: str = Field("", max_length=63)
-    role: str = Field("", max_length=63, description="A role to take on after signing in; PostgreSQL only")
-    tls: Literal["prefer", "require", "verify-full"] = "prefer"
-    schemas: list[Name] = Field(default=["public"], max_length=20)
-    tables: list[Name] = Field(default=[], max_length=500, description="Only these tables; empty means all")
-    max_rows: int = Field(200, ge=1, le=5_000)
-    max_bytes: int = Field(200_000, ge=1_000, le=5_000_000, description="Of the rows as text")
-    seconds: float = Field(20.0, ge=0.1, le=600, description="Longest query")
-
-    @model_validator(mode="after")
-    def _fits(self) -> SqlSettings:
-        if self.dialect not in ("postgresql", "sqlite", *settings.SQL_DIALECTS):
-            raise ValueError(f"{self.dialect} is not allowed; the operator allows more dialects by SQL_DIALECTS")
-        if self.dialect == "sqlite":
-            sqlite_file(self.database)
-        elif not self.host:
-            raise ValueError("name the database's host")
-        return self
-
-    @property
-    def parsed_as(self) -> str:
-        name = self.dialect.partition("+")[0]
-        return _PARSED_AS.get(name, name)
-
-
-def sqlite_file(name: str) -> Path:
-    """A file in the operator's folder for databases; raises ValueError for one that is elsewhere."""
-    folder = Path(settings.SQL_FILES).resolve()
-    path = (folder / name).resolve()
-    if not path.is_relative_to(folder) or path == folder:
-        raise ValueError("name a file in the folder for databases (SQL_FILES)")
-    return path
+@dataclass(frozen=True, slots=True)
+class Login:
+    user: str = ""
+    password: SecretStr = field(default_factory=lambda: SecretStr(""))
 
 
 class Source:
     """Opens connections that can only read. Everything here blocks: it is called in threads."""
 
-    def __init__(self, config: SqlSettings, password: SecretStr) -> None:
-        self.config = config
-        self._password = password
+    def __init__(self, config: SqlSettings, login: Login, seconds: float) -> None:
+        self.config, self.seconds = config, seconds
+        self._login = login
 
     @contextmanager
     def open(self, address: str | None) -> Iterator[sqlalchemy.Connection]:
-        """A connection in a read-only transaction to the vetted `address`; raises `ConnectorError`."""
+        """A connection in a read-only transaction to the vetted `address`; raises `ConnectorUnavailable`."""
         engine = self._engine(address)
         try:
             with engine.connect() as connection:
                 yield connection
         except sqlalchemy.exc.OperationalError as error:
             if error.connection_invalidated or error.statement is None:
-                raise ConnectorError(f"The database cannot be reached: {_first_line(error)}") from None
+                raise ConnectorUnavailable(f"The database cannot be reached: {_first_line(error)}") from None
             raise
         finally:
             engine.dispose()
@@ -117,7 +76,7 @@ class Source:
         if isinstance(raw, sqlite3.Connection):
             real = {row[0].lower() for row in raw.execute("SELECT name FROM sqlite_master")}
             own = {name for name in named if name not in real and not name.startswith(("sqlite_", "pragma_"))}
-            _confine_sqlite(raw, {table.name.lower() for table in tables} | own, self.config.seconds)
+            _confine_sqlite(raw, {table.name.lower() for table in tables} | own, self.seconds)
 
     def _engine(self, address: str | None) -> sqlalchemy.Engine:
         if self.config.dialect == "sqlite":
@@ -125,19 +84,19 @@ class Source:
         config = self.config
         url = URL.create(
             "postgresql+psycopg" if config.dialect == "postgresql" else config.dialect,
-            username=config.user or None,
-            password=self._password.get_secret_value() or None,
+            username=self._login.user or None,
+            password=self._login.password.get_secret_value() or None,
             host=config.host if config.dialect == "postgresql" else address,
             port=config.port,
             database=config.database,
         )
         if config.dialect != "postgresql":
             return sqlalchemy.create_engine(url, poolclass=NullPool)
-        return _postgresql_engine(url, address, config)
+        return _postgresql_engine(url, address, config, self.seconds)
 
 
-def _postgresql_engine(url: URL, address: str | None, config: SqlSettings) -> sqlalchemy.Engine:
-    milliseconds = int(config.seconds * 1_000)
+def _postgresql_engine(url: URL, address: str | None, config: SqlSettings, seconds: float) -> sqlalchemy.Engine:
+    milliseconds = int(seconds * 1_000)
     options = {
         "default_transaction_read_only": "on",
         "statement_timeout": milliseconds,

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -71,7 +72,7 @@ def _answers(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-async def going_on(connector: McpConnector, task: asyncio.Task) -> None:
+async def going_on(connector: McpConnector, task: asyncio.Task[Any]) -> None:
     """Returns when the task's call is on its way to the server."""
     link = await connector._link()
     async with asyncio.timeout(20):

@@ -5,17 +5,19 @@ import os
 import subprocess
 import sys
 import time
+from typing import Any
 
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
 behaviour = sys.argv[1]
 reads_only = True
 
 
-def say(message: dict) -> None:
-    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+def say(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
 
 
-def tools() -> list[dict]:
+def tools() -> list[dict[str, Any]]:
     return [
         {
             "name": "look",
@@ -26,7 +28,7 @@ def tools() -> list[dict]:
     ]
 
 
-def listed(message: dict) -> dict:
+def listed(message: dict[str, Any]) -> dict[str, Any]:
     if behaviour == "endless_list":
         return {"tools": tools(), "nextCursor": str(time.monotonic_ns())}
     if behaviour == "broken_schemas":
@@ -37,7 +39,7 @@ def listed(message: dict) -> dict:
     return {"tools": tools()}
 
 
-def called(message: dict) -> None:
+def called(message: dict[str, Any]) -> None:
     global reads_only
     number = message["id"]
     text = {"content": [{"type": "text", "text": "seen"}]}
@@ -74,7 +76,7 @@ def main() -> None:
     if behaviour == "has_children":
         subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
     if behaviour == "noise":
-        print("Welcome to my server!\n{\n[]\nnull", flush=True)
+        sys.stdout.write("Welcome to my server!\n{\n[]\nnull\n")
     for line in sys.stdin:
         message = json.loads(line)
         method = message.get("method")

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -90,7 +91,7 @@ async def test_tools_with_broken_schemas_are_left_out(rude):
 
 
 async def test_an_answer_that_is_none_is_told(rude):
-    with pytest.raises(ToolError, match="not what it promised|The server says"):
+    with pytest.raises(ToolError, match=r"not what it promised|The server says"):
         await call(rude("no_result"), "look")
 
 
@@ -104,7 +105,7 @@ async def test_a_reading_tool_that_turns_into_a_writing_one_is_not_called_again(
     connector = rude("turns_writing")
     spec = (await connector.discover())[0]
     assert (await connector.call(spec, {})).content == "seen"
-    with pytest.raises(ToolError, match="changes things. An administrator decides"):
+    with pytest.raises(ToolError, match=r"changes things. An administrator decides"):
         await connector.call(spec, {})
     assert spec.description == "Looks."  # what models read is what the administrator saw
 
@@ -146,6 +147,4 @@ def test_a_server_dies_with_its_worker():
 
 
 def _children_of(pid: int) -> list[int]:
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
-        return [int(child) for child in file.read().split()]
-
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

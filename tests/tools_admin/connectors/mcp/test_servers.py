@@ -27,13 +27,18 @@ async def test_time(time_server):
         await call(time_server, "get_current_time", timezone="Mars/Olympus")
 
 
-async def test_git(serve, tmp_path):
+@pytest.fixture
+def repository(tmp_path):
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / "new.txt").write_text("hello")
-    connector = serve(str(BIN / "mcp-server-git"), "--repository", str(tmp_path))
+    return str(tmp_path)
+
+
+async def test_git(serve, repository):
+    connector = serve(str(BIN / "mcp-server-git"), "--repository", repository)
     specs = {spec.name: spec for spec in await connector.discover()}
     assert len(specs) == 12
-    assert "new.txt" in (await call(connector, "git_status", repo_path=str(tmp_path))).content
+    assert "new.txt" in (await call(connector, "git_status", repo_path=repository)).content
     with pytest.raises(ToolError):
         await call(connector, "git_status", repo_path="/")
 
@@ -136,7 +141,7 @@ async def test_questions_are_not_put_to_whoever_happens_to_be_there(everything_h
     waiting = asyncio.create_task(innocent())
     try:
         await going_on(everything_http, waiting)
-        with pytest.raises(ToolError, match="Several calls are going on|Nobody can be asked"):
+        with pytest.raises(ToolError, match=r"Several calls are going on|Nobody can be asked"):
             await call(everything_http, "trigger-elicitation-request")
     finally:
         waiting.cancel()
@@ -173,7 +178,9 @@ async def test_connections_are_shared_and_people_who_sign_in_have_their_own(ever
     hosts = frozenset({"127.0.0.1"})
     settings = {"base_url": everything_url}
     shared = [await McpConnector(Setup(settings, hosts, id=1, user_id=user))._link() for user in (1, 2)]
-    own = [await McpConnector(Setup(settings, hosts, id=1, user_id=user, authorize=authorize))._link() for user in (1, 2)]
+    own = [
+        await McpConnector(Setup(settings, hosts, id=1, user_id=user, authorize=authorize))._link() for user in (1, 2)
+    ]
     assert shared[0] is shared[1]
     assert own[0] is not own[1]
 

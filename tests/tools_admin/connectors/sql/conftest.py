@@ -10,10 +10,12 @@ from tests.tools_admin.connectors.sql.databases import (
     SHOP,
     TABLES,
     TcpDoor,
+    connector_of,
     make_sqlite,
     postgresql,
 )
-from tools_admin.connectors.sql import SqlConnector, SqlSettings
+from tools_admin.connectors.sql.connector import SqlConnector
+from tools_admin.connectors.sql.source import Login
 
 
 @pytest.fixture(scope="session")
@@ -44,11 +46,10 @@ def postgresql_shop(door: TcpDoor):
             "host": "127.0.0.1",
             "port": door.port,
             "database": "shop_of_tests",
-            "user": READER,
             "tables": TABLES,
         }
-        password = changes.pop("password", PASSWORD)
-        return SqlConnector(SqlSettings(**{**config, **changes}), SecretStr(password), frozenset({"127.0.0.1"}))
+        login = Login(changes.pop("user", READER), SecretStr(changes.pop("password", PASSWORD)))
+        return connector_of({**config, **changes}, login)
 
     return connect
 
@@ -57,7 +58,7 @@ def postgresql_shop(door: TcpDoor):
 def sqlite_shop(files: Path):
     def connect(**changes) -> SqlConnector:
         config = {"dialect": "sqlite", "database": "shop.db", "tables": TABLES}
-        return SqlConnector(SqlSettings(**{**config, **changes}), SecretStr(""))
+        return connector_of({**config, **changes}, Login())
 
     return connect
 

@@ -1,16 +1,22 @@
 """Databases for the tests of the kind sql: a small record shop of our own, and Chinook where it is at hand."""
 
 import asyncio
+import base64
 import os
 import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
+
+from tools_admin.connectors.base import Authorization, Setup
+from tools_admin.connectors.sql.connector import SqlConnector
+from tools_admin.connectors.sql.source import Login
 
 SHARED = Path(__file__).parents[5] / "shared" / "data" / "sqldata"
 READER, PASSWORD = "shop_reader", "only for reading"
@@ -104,6 +110,18 @@ class TcpDoor:
             pass
         finally:
             writer.close()
+
+
+def connector_of(config: dict[str, Any], login: Login) -> SqlConnector:
+    """A connector with these settings, signed in by `login` as its form of HTTP has it."""
+    seconds = config.pop("seconds", 20.0)
+    both = base64.b64encode(f"{login.user}:{login.password.get_secret_value()}".encode()).decode()
+
+    async def authorize(url: str, wanted: object = None) -> Authorization:
+        assert url == f"postgresql://{config['host']}:{config['port']}"
+        return Authorization(headers={"Authorization": f"Basic {both}"}, secrets=(both,))
+
+    return SqlConnector(Setup(config, frozenset({"127.0.0.1"}), seconds, authorize))
 
 
 def statements(name: str) -> list[str]:

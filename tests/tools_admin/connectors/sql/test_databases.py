@@ -17,13 +17,17 @@ from tests.tools_admin.connectors.sql.databases import (
     READER,
     SHARED,
     TABLES,
+    connector_of,
     make_sqlite,
     postgresql,
     statements,
 )
-from tools_admin.connectors.base import ConnectorError, ToolError, ToolSpec
-from tools_admin.connectors.sql import SqlConnector, SqlSettings, reading
+from tools_admin.connectors.base import ConnectorError, Setup, ToolError, ToolSpec
+from tools_admin.connectors.sql import reading
+from tools_admin.connectors.sql.connector import SqlConnector
 from tools_admin.connectors.sql.guard import Table, check_query
+from tools_admin.connectors.sql.settings import SqlSettings
+from tools_admin.connectors.sql.source import Login, Source
 
 
 def tool(name: str) -> ToolSpec:
@@ -167,7 +171,7 @@ async def test_postgresql_itself_refuses_to_write(postgresql_shop, shop, sql):
     sql = sql.replace("genre", "public.genre", 1)
     with psycopg.connect(**shop, autocommit=True) as admin:
         admin.execute("GRANT ALL ON genre TO shop_reader")
-    source = postgresql_shop()._source
+    source = Source(postgresql_shop()._config, Login(READER, SecretStr(PASSWORD)), 20)
     with (
         pytest.raises(sqlalchemy.exc.DBAPIError, match=r"read-only transaction|must be owner|permission denied"),
         source.open("127.0.0.1") as connection,
@@ -191,7 +195,7 @@ async def test_postgresql_itself_refuses_to_write(postgresql_shop, shop, sql):
     ],
 )
 async def test_sqlite_itself_refuses_what_is_not_on_the_list(sqlite_shop, sql):
-    source = sqlite_shop()._source
+    source = Source(sqlite_shop()._config, Login(), 20)
     with source.open(None) as connection, pytest.raises(sqlalchemy.exc.DBAPIError):
         source.confine(connection, source.tables(connection), {"secret", "sqlite_master"})
         connection.execute(sqlalchemy.text(sql)).fetchall()
@@ -235,9 +239,8 @@ async def test_wrong_settings_say_what_is_wrong(postgresql_shop, sqlite_shop, fi
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "169.254.169.254", "::1", "10.0.0.1", "/var/run", "[::]"])
 async def test_hosts_obey_the_rules_for_what_leaves_the_process(host):
-    config = SqlSettings(host=host, database="x", user=READER)
     with pytest.raises(ConnectorError, match=r"not an address of the public internet|There is no host"):
-        await SqlConnector(config, SecretStr(PASSWORD)).check()
+        await SqlConnector(Setup({"host": host, "database": "x"})).check()
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../shop.db", "../databases2/x.db", ".", "a/../../x", "link.db"])
@@ -271,10 +274,9 @@ async def test_chinook_answers_its_reference_questions(kind, request):
     door = request.getfixturevalue("door")
     script = (SHARED / "chinook_postgresql.sql").read_text(encoding="utf-8-sig").partition("\\c chinook;")[2]
     with postgresql("chinook_of_tests", script):
-        config = SqlSettings(host="127.0.0.1", port=door.port, database="chinook_of_tests", user=READER)
-        await _answers(
-            SqlConnector(config, SecretStr(PASSWORD), frozenset({"127.0.0.1"})), reference, _in_snake_case(reference)
-        )
+        config = {"host": "127.0.0.1", "port": door.port, "database": "chinook_of_tests"}
+        connector = connector_of(config, Login(READER, SecretStr(PASSWORD)))
+        await _answers(connector, reference, _in_snake_case(reference))
 
 
 async def _answers(connector: SqlConnector, reference: dict[str, Any], spelled) -> None:
