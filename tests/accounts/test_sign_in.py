@@ -130,3 +130,27 @@ def test_without_its_counters_sign_in_is_interrupted_in_words(browser, grace, se
     assert answer.status_code == 503
     assert answer["Retry-After"]
     assert not is_signed_in(browser)
+
+
+@pytest.mark.parametrize("address", ["grace@example.org", "nobody@example.org"])
+def test_a_mail_server_that_is_away_is_said_alike(browser, grace, settings, address):
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
+    answer = browser.post(reverse("account_reset_password"), {"email": address})
+    assert answer.status_code == 503 and "not available right now" in answer.content.decode()
+
+
+def test_a_known_and_an_unknown_name_cost_the_same_work(browser, grace, monkeypatch):
+    from django.contrib.auth.hashers import MD5PasswordHasher
+
+    hashed: list[str] = []
+    encode = MD5PasswordHasher.encode
+    monkeypatch.setattr(
+        MD5PasswordHasher, "encode", lambda self, *given: hashed.append(given[0]) or encode(self, *given)
+    )
+    counts = []
+    for name in ("grace", "grace@example.org", "nobody", "nobody@example.org"):
+        hashed.clear()
+        sign_in(browser, name, "wrong password")
+        counts.append(len(hashed))
+    assert counts == [1, 1, 1, 1]
