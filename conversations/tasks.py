@@ -1,9 +1,11 @@
 """Celery's part: hints that carry an id. Losing or doubling one changes nothing."""
 
 import logging
+import os
+from typing import Any
 from uuid import UUID
 
-from celery.signals import worker_ready, worker_shutting_down
+from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 from django.db import DatabaseError, transaction
 
 from agentapp.celery import app
@@ -56,3 +58,10 @@ def _drain(**_: object) -> None:
     from conversations.worker import process_worker
 
     process_worker().drain()
+
+
+@worker_shutdown.connect
+def _go(sender: Any, **_: object) -> None:
+    """Everything is put back by now. A tool that hangs in a thread cannot be stopped, and must not keep the process."""
+    logging.shutdown()
+    os._exit(sender.exitcode or 0)

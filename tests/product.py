@@ -17,6 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
+from agentapp.embedded.process import Part, spawn
 from tests.fake_model import Brain, FakeModel, think
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -97,12 +98,11 @@ class Product:
             return False
 
     def spawn(self, name: str, arguments: list[str], **environment: str) -> "subprocess.Popen[bytes]":
-        """Starts a process; `environment` is for it alone."""
+        """Starts a process that never outlives this one; `environment` is for it alone."""
         log = (self.folder / f"{name}.log").open("ab")
+        part = Part(name, [sys.executable, *arguments], self.environment | environment, ROOT)
         with log:
-            self.processes[name] = subprocess.Popen(
-                [sys.executable, *arguments], cwd=ROOT, env=self.environment | environment, stdout=log, stderr=log
-            )
+            self.processes[name] = spawn(part, log)
         return self.processes[name]
 
     def end(self, name: str, how: signal.Signals = signal.SIGKILL) -> None:

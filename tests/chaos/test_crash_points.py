@@ -66,10 +66,8 @@ def test_of_three_parallel_calls_only_the_unfinished_one_runs_again(chaos: Chaos
 
 def test_a_model_call_that_was_under_way_is_made_again(chaos: Chaos, person: Person) -> None:
     chaos.model.token_delay, asked = 10.0, len(chaos.model.requests)
-    run = chaos.ask(person, "use append_once on K3")
-    eventually(lambda: len(chaos.model.requests) > asked, "the model is asked")
-    chaos.end("worker")
-    chaos.restore()
+    run = _crash(chaos, person, "K3", "use append_once on K3")
+    assert len(chaos.model.requests) > asked
     assert chaos.ended(person, run["id"])["status"] == "completed"
     assert chaos.lines("K3") == ["react/1/tool/0"]
 

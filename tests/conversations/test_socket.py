@@ -10,7 +10,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
-from tests.product import Person, Product
+from tests.product import Person, Product, eventually
 
 
 class Page:
@@ -215,3 +215,14 @@ def test_a_socket_does_not_outlive_what_opened_it(product: Product, person: Pers
                 socket.recv(timeout=10)
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 4401
+
+
+def test_an_answer_is_kept_though_its_page_hung_up_at_the_last_words(product: Product, person: Person) -> None:
+    product.model.token_delay = 0.005
+    with page(product, person) as client:
+        run = send(client, "Tell a long story")["run"]
+        client.until(lambda b: "word399" in client.text.get(run, ""))
+    ended = "SELECT status, answer FROM conversations_run WHERE id = %s AND ended_at IS NOT NULL"
+    assert eventually(lambda: product.sql(ended, run), "the run has ended") == [
+        ("completed", " ".join(f"word{n}" for n in range(400)))
+    ]
