@@ -23,6 +23,9 @@ APPROVE = "accounts.approve"
 VIEW_ALL_RUNS = "conversations.view_all_runs"
 VIEW_INSPECTIONS = "conversations.view_inspection"
 
+# Implied by `configure`; groups that edit certain agents get it with them.
+EDIT_AGENTS = "tools_admin.edit_agents"
+
 # Each opens pages of the admin; without any of them there is nothing to see there.
 PERMISSIONS = (MANAGE_PEOPLE, CONFIGURE, APPROVE, VIEW_ALL_RUNS, VIEW_INSPECTIONS)
 
@@ -66,7 +69,7 @@ class RolesBackend(BaseBackend):
 
 def may_enter_admin(user: Any) -> bool:
     """Whoever finds something there. `is_staff` alone opens an empty page that says so."""
-    return bool(user.is_active and (user.is_staff or any(user.has_perm(name) for name in PERMISSIONS)))
+    return bool(user.is_active and (user.is_staff or any(user.has_perm(name) for name in (*PERMISSIONS, EDIT_AGENTS))))
 
 
 def is_above(user: Any, other: User) -> bool:

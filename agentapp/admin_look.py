@@ -86,7 +86,7 @@ UNFOLD = {
             },
             {
                 "title": _("Agents"),
-                "items": [_page(_("Agents"), "support_agent", "tools_admin_agent", "tools_admin.view_agent")],
+                "items": [_page(_("Agents"), "support_agent", "tools_admin_agent", "tools_admin.edit_agents")],
             },
             {
                 "title": _("People"),

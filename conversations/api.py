@@ -45,7 +45,9 @@ LISTED = 200
 async def create_run(request: HttpRequest, body: RunIn) -> tuple[int, Run]:
     """Makes a conversation and a run. 200 when it ended within `wait` seconds, else 202."""
     user = caller(request)
-    sent = await in_thread(services.send_message, user, body.input, mode=body.mode, client_id=body.client_id)
+    sent = await in_thread(
+        services.send_message, user, body.input, mode=body.mode, agent=body.agent, client_id=body.client_id
+    )
     if body.wait:
         await wait_for_end(sent.run.id, body.wait)
     run = await in_thread(Run.objects.visible_to(user).get, id=sent.run.id)
@@ -105,7 +107,7 @@ def decide(request: HttpRequest, approval_id: UUID, body: DecisionIn) -> Approva
     summary="Change a conversation",
 )
 def change_conversation(request: HttpRequest, conversation_id: UUID, body: ConversationPatch) -> Conversation:
-    """Rename, pin, archive; show another branch."""
+    """Rename, pin, archive; let another agent answer; show another branch."""
     changes = body.dict(exclude_unset=True)
     branch = changes.pop("branch", None)
     if branch:
@@ -128,6 +130,7 @@ def send_message(request: HttpRequest, conversation_id: UUID, body: MessageIn) -
         conversation_id=conversation_id,
         client_id=body.client_id,
         mode=body.mode,
+        agent=body.agent,
         place=services.Place(body.parent) if body.parent else None,
     )
     return 202, {"message": sent.message.id, "run": sent.run.id, "injected": sent.injected}

@@ -39,7 +39,8 @@ def regenerate(user: User, message_id: UUID) -> Run:
             if question is None:
                 raise NotFound("message")
             _refuse_while_running(message.conversation)
-            run = start_run(question, mode=message.run.mode if message.run else "", api_key_id=user.by_key_id)
+            mode = message.run.mode if message.run else ""
+            run = start_run(question, user, mode=mode, api_key_id=user.by_key_id)
             set_leaf(message.conversation, question)
     except IntegrityError:
         raise RunActive from None
@@ -59,7 +60,7 @@ def show_branch(user: User, conversation_id: UUID, message_id: UUID) -> Conversa
 
 
 def _message(user: User, message_id: UUID) -> Message:
-    rows = Message.objects.visible_to(user).select_related("conversation__agent", "parent", "run")
+    rows = Message.objects.visible_to(user).select_related("conversation", "parent", "run")
     message = rows.filter(id=message_id, recalled=False).first()
     if message is None:
         raise NotFound("message")

@@ -106,6 +106,7 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             conversation_id=conversation,
             client_id=str(action.get("client_id") or ""),
             mode=str(action.get("mode") or ""),
+            agent=int(action["agent"]) if action.get("agent") else None,
             place=services.Place(UUID(str(action["parent"]))) if action.get("parent") else None,
         )
         self._put(

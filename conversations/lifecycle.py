@@ -15,6 +15,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from accounts.models import User
 from agentapp.celery import app
 from agentapp.engine import EffectClass, Event
 from conversations import allotments, claims, live
@@ -22,20 +23,25 @@ from conversations.crash_points import reach
 from conversations.endings import close_calls, open_steps, what_is_open
 from conversations.events import KeyedEvent
 from conversations.models import Approval, Call, Conversation, Interrupt, Message, Run, RunEvent
+from tools_admin.services import agent_for
 
 log = logging.getLogger(__name__)
 
 
-def start_run(message: Message, *, mode: str = "", copy_from: Run | None = None, api_key_id: int | None = None) -> Run:
-    """A queued run that answers `message`; enqueued after commit. `copy_from`: begin with its finished records."""
+def start_run(
+    message: Message, user: User, *, mode: str = "", copy_from: Run | None = None, api_key_id: int | None = None
+) -> Run:
+    """A queued run that answers `message` of this person; enqueued after commit. The conversation's agent answers, or
+    another one if that is not theirs to use any more. `copy_from`: begin with its finished records."""
     conversation = message.conversation
+    agent = agent_for(user, conversation.agent_id)
     run = Run.objects.create(
         conversation=conversation,
-        user_id=conversation.user_id,
+        user=user,
         api_key_id=api_key_id,
-        agent=conversation.agent,
+        agent=agent,
         message=message,
-        mode=mode or (conversation.agent.mode if conversation.agent else "react"),
+        mode=mode or (agent.mode if agent else "react"),
         deadline=timezone.now() + timedelta(days=settings.RUN_DEADLINE_DAYS),
         enqueued_at=timezone.now(),
     )
@@ -275,7 +281,7 @@ def _hand_over(run: Run, left: list[Message], tip: UUID | None) -> UUID | None:
         message.save(update_fields=["recalled", "created_at", "parent", "injected"])
         after_commit(tell_message, run.user_id, message)
     if not stopped:
-        start_run(left[-1], api_key_id=run.api_key_id)
+        start_run(left[-1], run.user, api_key_id=run.api_key_id)
     return tip
 
 

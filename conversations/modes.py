@@ -54,7 +54,7 @@ def _keep(run: Run, route: Route) -> None:
 
 
 def _agent(route: Route, kit: Equipment, shared: Mapping[str, Any]) -> Agent:
-    options = {**shared, "instructions": kit.instructions}
+    options = {**shared, "instructions": kit.instructions, "limits": kit.limits}
     worker = {**options, "max_iterations": kit.max_iterations, "examples": kit.examples}
     if route.mode == Mode.REACT:
         streams = bool(kit.model.abilities.get("streaming"))

@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from django.utils.text import slugify
 
 from accounts.models import User
-from agentapp.engine import ChatModel, Message, Tool, Workflow, budget_for
+from agentapp.engine import ChatModel, Limits, Message, Tool, Workflow, budget_for
 from conversations.allotments import Allotted, settle_lost, unlimited
 from conversations.binding import bound_models
 from conversations.history import history
@@ -35,6 +35,7 @@ class Equipment:
     instructions: str = ""
     examples: Sequence[Sequence[Message]] = ()
     max_iterations: int = 50
+    limits: Limits = field(default_factory=Limits)
     roles: Mapping[str, ChatModel] = field(default_factory=dict)
     workflows: Sequence[Workflow] = ()
     delegates: Sequence[tuple[str, str, "Equipment"]] = ()
@@ -62,7 +63,8 @@ def equip(agent: Agent | None, user: User, models: Sequence[LanguageModel], clie
     # Examples are written in the JSON dialect of small models; others would take them for their own calls.
     shown = agent.examples if model.abilities.get("small") else []
     examples = [[Message(part["role"], part["content"]) for part in example] for example in shown]
-    return Equipment(model, tools, agent.instructions, examples, agent.max_iterations)
+    limits = Limits(agent.max_model_calls, agent.max_tool_calls, agent.max_tokens, agent.max_cost, agent.max_seconds)
+    return Equipment(model, tools, agent.instructions, examples, agent.max_iterations, limits)
 
 
 def _extended(equipment: Equipment, run: Run, clients: ModelClients) -> Equipment:
@@ -77,7 +79,7 @@ def _extended(equipment: Equipment, run: Run, clients: ModelClients) -> Equipmen
         return choice.models
 
     delegates = []
-    for row in agent.delegates.filter(enabled=True).exclude(pk=agent.pk):
+    for row in agent.helpers:
         models = chain(configuration.choose(row, run.user, configuration.Situation(tools=True)))
         delegates.append((f"ask_{slug(row.name)}", row.description, equip(row, run.user, models, clients)))
     roles: dict[str, ChatModel] = {}
@@ -86,7 +88,7 @@ def _extended(equipment: Equipment, run: Run, clients: ModelClients) -> Equipmen
         roles = {role: configuration.chat_chain(chain(choice), clients) for role, choice in chosen.items() if choice}
     workflows = []
     if run.mode in (Mode.DIRECT, Mode.AUTO):
-        workflows = [_workflow(row) for row in agent.workflows.filter(enabled=True).select_related("tool")]
+        workflows = [_workflow(row) for row in agent.lookups]
     return replace(equipment, delegates=delegates, roles=roles, workflows=workflows, others=others)
 
 
@@ -103,7 +105,8 @@ def slug(name: str) -> str:
 
 def prepare(run_id: UUID, clients: ModelClients) -> Prepared:
     """Reads agent, tools, model and history. Raises NoModel, and ModelUnavailable while the demo model is loading."""
-    run = Run.objects.select_related("message", "agent", "user").get(id=run_id)
+    run = Run.objects.select_related("message", "agent_version", "user").get(id=run_id)
+    run.agent = _agent_of(run)
     models = bound_models(run, clients)
     equipment = _extended(equip(run.agent, run.user, models, clients), run, clients)
     tell_run(run)
@@ -121,6 +124,14 @@ def _settle_lost(run: Run) -> None:
                 settle_lost(locked, run.epoch - 1)
                 locked.save()
                 run.cost, run.tokens, run.reserved_cost, run.reserved_tokens = locked.cost, locked.tokens, 0, 0
+
+
+def _agent_of(run: Run) -> Agent | None:
+    """The agent as it was when the run began: changed since, it is another one for other runs only."""
+    if run.agent_version is None and run.agent_id is not None:
+        run.agent_version = configuration.publish(run.agent_id)
+        Run.objects.filter(id=run.id, epoch=run.epoch).update(agent_version=run.agent_version)
+    return run.agent_version.as_agent() if run.agent_version else None
 
 
 def total_usage(run: Run) -> dict[str, Any]:

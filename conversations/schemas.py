@@ -17,6 +17,7 @@ class StrictSchema(Schema):
 class RunIn(StrictSchema):
     input: str = Field(description="The question.")
     mode: str = Field("", max_length=20)
+    agent: int | None = Field(None, ge=1, le=2**63 - 1, description="Who answers, from `GET /agents`.")
     client_id: str = Field("", max_length=64, description="The sender's own id: the same one twice makes one run.")
     wait: float = Field(0, ge=0, le=60, description="Seconds to wait for the run's end; 0 answers at once.")
 
@@ -25,6 +26,7 @@ class RunOut(Schema):
     id: UUID
     conversation: UUID = Field(alias="conversation_id")
     message: UUID = Field(alias="message_id")
+    agent: int | None = Field(alias="agent_id")
     status: str
     reason: str
     error: str
@@ -65,12 +67,14 @@ class ConversationPatch(StrictSchema):
     title: str = Field("", max_length=200)
     pinned: bool = False
     archived: bool = False
+    agent: int = Field(1, ge=1, le=2**63 - 1, description="Who answers from now on, from `GET /agents`.")
     branch: UUID | None = Field(None, description="A message: the newest branch through it becomes the visible one.")
 
 
 class ConversationOut(Schema):
     id: UUID
     title: str
+    agent: int | None = Field(alias="agent_id")
     branch: UUID | None = Field(alias="leaf_id", description="The end of the visible branch.")
     pinned: bool
     archived: bool
@@ -81,6 +85,7 @@ class ConversationOut(Schema):
 class MessageIn(StrictSchema):
     content: str
     mode: str = Field("", max_length=20)
+    agent: int | None = Field(None, ge=1, le=2**63 - 1, description="Who answers, from `GET /agents`.")
     client_id: str = Field("", max_length=64, description="The sender's own id: the same one twice makes one message.")
     parent: UUID | None = Field(None, description="Begins a new branch below this message of the conversation.")
 

@@ -25,8 +25,9 @@ from conversations.errors import (
 )
 from conversations.lifecycle import after_commit, end_run, start_run, tell_message, wake
 from conversations.models import Conversation, Inspection, Interrupt, Message, Run
+from tools_admin.models import Agent
 from tools_admin.modes import Mode
-from tools_admin.services import default_agent
+from tools_admin.services import agent_for
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -59,11 +60,13 @@ def send_message(
     conversation_id: UUID | None = None,
     client_id: str = "",
     mode: str = "",
+    agent: int | None = None,
     place: Place | None = None,
 ) -> Sent:
     """Stores a message and starts a run on it; while a run is going on the message becomes its interrupt.
 
-    The same `client_id` twice makes one message. With a `place` a new branch begins there, unless a run is going on.
+    The same `client_id` twice makes one message. An `agent` answers from now on in the conversation. With a `place` a
+    new branch begins there, unless a run is going on.
     Raises EmptyMessage, MessageTooLong, UnknownMode, NotFound, TooManyMessages, RunActive, TooOften.
     """
     content = clean(content).strip()
@@ -76,18 +79,24 @@ def send_message(
     client_id = clean(client_id)[:64]
     count_message(user)
     try:
-        return _send(user, content, conversation_id, client_id, mode, place)
+        return _send(user, content, conversation_id, client_id, mode, agent, place)
     except IntegrityError:  # the same message, or another run, came in at the same moment: now it is there
-        return _send(user, content, conversation_id, client_id, mode, place)
+        return _send(user, content, conversation_id, client_id, mode, agent, place)
 
 
 @transaction.atomic(durable=True)
 def _send(
-    user: "User", content: str, conversation_id: UUID | None, client_id: str, mode: str, place: Place | None
+    user: "User",
+    content: str,
+    conversation_id: UUID | None,
+    client_id: str,
+    mode: str,
+    agent: int | None,
+    place: Place | None,
 ) -> Sent:
     if client_id and (known := _sent_before(user, client_id)):
         return known
-    conversation = _conversation(user, conversation_id, content)
+    conversation = _conversation(user, conversation_id, content, agent)
     active = None
     if conversation_id:  # a new one has none
         active = Run.objects.active().select_for_update().filter(conversation=conversation).first()
@@ -110,8 +119,8 @@ def _send(
     if active:
         Interrupt.objects.create(run=active, message=message)
         after_commit(wake, active.id)
-    run = active or start_run(message, mode=mode, api_key_id=user.by_key_id)
-    Conversation.objects.filter(id=conversation.id).update(updated_at=Now(), leaf=message)
+    run = active or start_run(message, user, mode=mode, api_key_id=user.by_key_id)
+    Conversation.objects.filter(id=conversation.id).update(updated_at=Now(), leaf=message, agent=conversation.agent_id)
     if place:
         conversation.leaf = message
         after_commit(tell_branch, conversation)
@@ -148,7 +157,7 @@ def retry_run(user: "User", run_id: UUID) -> Run:
                 raise RunActive
             if run.status == Run.Status.COMPLETED:
                 raise RunEnded
-            again = start_run(run.message, mode=run.mode, copy_from=run, api_key_id=user.by_key_id)
+            again = start_run(run.message, user, mode=run.mode, copy_from=run, api_key_id=user.by_key_id)
             set_leaf(run.conversation, _last_question(run))
             return again
     except IntegrityError:
@@ -210,12 +219,14 @@ def change_message(user: "User", message_id: UUID, changes: dict[str, Any]) -> M
 
 
 def change_conversation(user: "User", conversation_id: UUID, changes: dict[str, Any]) -> Conversation:
-    """Title, pinned, archived."""
+    """Title, pinned, archived; the agent that answers from now on. Raises NotFound."""
     conversation = Conversation.objects.visible_to(user).filter(id=conversation_id).first()
     if conversation is None:
         raise NotFound("conversation")
     for name in changes.keys() & {"title", "pinned", "archived"}:
         setattr(conversation, name, clean(changes[name]))
+    if "agent" in changes:
+        conversation.agent = _agent(user, changes["agent"])
     with transaction.atomic(durable=True):
         conversation.save(update_fields=[*changes])
         after_commit(_tell_conversation, conversation, False)
@@ -252,14 +263,24 @@ def _sent_before(user: "User", client_id: str) -> Sent | None:
     return Sent(message.conversation, message, run, message.injected) if run else None
 
 
-def _conversation(user: "User", conversation_id: UUID | None, content: str) -> Conversation:
+def _conversation(user: "User", conversation_id: UUID | None, content: str, agent: int | None) -> Conversation:
     if conversation_id is None:
-        conversation = Conversation.objects.create(user=user, agent=default_agent(), title=_title(content))
+        chosen = _agent(user, agent) if agent else agent_for(user)
+        conversation = Conversation.objects.create(user=user, agent=chosen, title=_title(content))
         after_commit(_tell_conversation, conversation, False)
         return conversation
-    found = Conversation.objects.visible_to(user).select_related("agent").filter(id=conversation_id).first()
+    found = Conversation.objects.visible_to(user).filter(id=conversation_id).first()
     if found is None:
         raise NotFound("conversation")
+    if agent:
+        found.agent = _agent(user, agent)
+    return found
+
+
+def _agent(user: "User", agent: int) -> Agent:
+    found = Agent.objects.visible_to(user).filter(pk=agent).first()
+    if found is None:
+        raise NotFound("agent")
     return found
 
 

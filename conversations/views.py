@@ -26,7 +26,7 @@ from conversations.presenters import (
 )
 from conversations.services import record_inspection
 from conversations.trace import present_calls
-from tools_admin.services import default_agent
+from tools_admin.models import Agent
 
 LISTED_CONVERSATIONS = 100
 SHOWN_MESSAGES = 100  # fifty turns
@@ -64,12 +64,14 @@ def sidebar(request: HttpRequest) -> dict[str, Any]:
 @login_required
 def new(request: HttpRequest) -> HttpResponse:
     """An empty page to ask on."""
-    agent = default_agent()
+    agents = list(Agent.objects.visible_to(signed_in(request)).default_first())
+    agent = _chosen(agents, request.GET.get("agent"))
     context: dict[str, Any] = {
         "conversation": None,
         "agent": agent,
+        "agents": agents,
         "turns": [],
-        "page": _page(signed_in(request), None, []),
+        "page": {**_page(signed_in(request), None, []), "agent": agent.pk if agent else None},
         "sidebar": sidebar(request),
     }
     return render(request, "chat/conversation.html", context)
@@ -81,7 +83,7 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     """A conversation, its newest fifty turns; `?before=<message>` shows those before. With `?since=<time>` of the last
     change that the asker knows: 204 when nothing has changed."""
     returned = Interrupt.objects.filter(message__conversation=OuterRef("pk"), state=Interrupt.State.RETURNED)
-    rows = Conversation.objects.visible_to(signed_in(request)).select_related("agent")
+    rows = Conversation.objects.visible_to(signed_in(request))
     found = rows.annotate(has_returned=Exists(returned)).filter(id=conversation_id).first()
     if found is None:
         raise Http404
@@ -89,9 +91,11 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
         return HttpResponse(status=204)  # a page asks what it has missed: nothing
     messages, earlier = _messages(found, request.GET.get("before"))
     turns = _turns(found, messages)
+    agents = list(Agent.objects.visible_to(signed_in(request)).default_first())
     context = {
         "conversation": found,
-        "agent": found.agent or default_agent(),
+        "agent": _chosen(agents, str(found.agent_id)),
+        "agents": agents,
         "turns": turns,
         "earlier": earlier,
         "page": {
@@ -102,6 +106,11 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
         "sidebar": sidebar(request),
     }
     return render(request, "chat/conversation.html", context)
+
+
+def _chosen(agents: list[Agent], wanted: str | None) -> Agent | None:
+    """Of the agents that a person may use the wanted one, else the first."""
+    return next((agent for agent in agents if str(agent.pk) == wanted), agents[0] if agents else None)
 
 
 def _messages(conversation: Conversation, before: str | None) -> tuple[list[Message], Message | None]:

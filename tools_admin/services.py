@@ -4,18 +4,22 @@ import json
 from typing import Any
 
 from django.conf import settings
+from django.db.models import Case, When
 
+from accounts.models import User
 from tools_admin.clients import ModelClients, chat_chain
 from tools_admin.errors import NoModel
 from tools_admin.models import Agent, Provider
 from tools_admin.routing import Choice, Situation, choose, choose_for_role
 from tools_admin.seeding import seed, sync_environment
 from tools_admin.toolbox import engine_tools, tools_for
+from tools_admin.versions import publish
 
 __all__ = [
     "Choice",
     "ModelClients",
     "Situation",
+    "agent_for",
     "chat_chain",
     "choose",
     "choose_for_role",
@@ -23,6 +27,7 @@ __all__ = [
     "demo_status",
     "engine_tools",
     "model_status",
+    "publish",
     "seed",
     "sync_environment",
     "tools_for",
@@ -30,8 +35,14 @@ __all__ = [
 
 
 def default_agent() -> Agent | None:
-    """The agent of a new conversation: the default one if it is enabled, else the first enabled one."""
-    return Agent.objects.filter(enabled=True).order_by("-is_default", "name").first()
+    """The agent that most conversations begin with: the default one if it is enabled, else the first enabled one."""
+    return Agent.objects.filter(enabled=True).default_first().first()
+
+
+def agent_for(user: User, wanted: int | None = None) -> Agent | None:
+    """The wanted agent if this person may use it, else the first one that they may use, the default one first."""
+    rank = Case(When(pk=wanted or 0, then=0), default=1)
+    return Agent.objects.visible_to(user).order_by(rank, "-is_default", "name").first()
 
 
 # What the demo model's own process writes, in the words of the page.

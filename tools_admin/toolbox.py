@@ -4,8 +4,6 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from django.db.models import Q
-
 from accounts.models import User
 from tools_admin.models import Agent, Tool
 
@@ -21,8 +19,7 @@ def tools_for(agent: Agent | None, user: User) -> list[Tool]:
     """The tools this agent may use for this user now, by name; none for an agent that is gone."""
     if agent is None:
         return []
-    given = Q(agents=agent) | Q(connector__agents=agent)
-    return list(Tool.objects.visible_to(user).filter(given).select_related("connector").order_by("name"))
+    return list(Tool.objects.visible_to(user).filter(agent.given).select_related("connector").order_by("name"))
 
 
 def engine_tools(rows: Iterable[Tool], user: User) -> "list[engine.Tool]":

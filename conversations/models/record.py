@@ -50,6 +50,13 @@ class Run(models.Model):
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="runs")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="runs")
     agent = models.ForeignKey("tools_admin.Agent", on_delete=models.SET_NULL, null=True, related_name="+")
+    agent_version = models.ForeignKey(
+        "tools_admin.AgentVersion",
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="+",
+        help_text="What the agent was when a worker first took the run.",
+    )
     message = models.ForeignKey(
         Message, on_delete=models.CASCADE, related_name="+", help_text="The user's message that this run answers."
     )

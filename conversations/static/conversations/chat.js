@@ -4,6 +4,7 @@ import { ApiError, request } from "#app/api.js";
 import { one } from "#app/dom.js";
 import { gettext } from "#app/i18n.js";
 import { toast } from "#app/toast.js";
+import { startAgentMenu } from "#chat/agent-menu.js";
 import { announce } from "#chat/announce.js";
 import { Branching } from "#chat/branching.js";
 import { Composer } from "#chat/composer.js";
@@ -46,12 +47,13 @@ for (const button of document.querySelectorAll("[data-starter]")) {
 }
 showRunning();
 watchModelStatus();
+startAgentMenu();
 if (page.returned) meanwhile.collectSoon(false);
 composer.form.dataset.ready = "";
 
 /** @param {string} content */
 function send(content) {
-  meanwhile.sent.add(sender.send(content, branching.atTheEnd()));
+  meanwhile.sent.add(sender.send(content, { parent: branching.atTheEnd(), agent: page.agent }));
   scroller.toEnd();
 }
 

@@ -1,6 +1,6 @@
 /* Messages that the server has not confirmed yet. They outlive the page and are sent again under the same id. */
 
-/** @typedef {{client_id: string, conversation: string | null, content: string, parent: string, at: number}} Entry */
+/** @typedef {{client_id: string, conversation: string | null, content: string, parent: string, agent: number | null, at: number}} Entry */
 
 export class Outbox {
   /** @param {string} user whose messages these are: a browser may have several */
@@ -31,11 +31,12 @@ export class Outbox {
   /**
    * @param {string | null} conversation
    * @param {string} content
-   * @param {string} parent the message after which it begins a branch; empty: the end of the conversation
+   * @param {{parent: string, agent: number | null}} place the message after which it begins a branch (empty: the end of
+   *   the conversation), and who answers in a new one
    * @returns {Entry}
    */
-  add(conversation, content, parent) {
-    const entry = { client_id: newId(), conversation, content, parent, at: Date.now() };
+  add(conversation, content, { parent, agent }) {
+    const entry = { client_id: newId(), conversation, content, parent, agent, at: Date.now() };
     this.#store([...this.entries, entry]);
     return entry;
   }

@@ -32,11 +32,11 @@ export class Sender {
 
   /**
    * @param {string} content
-   * @param {string} parent the message after which it begins a branch; empty: the end of the conversation
+   * @param {{parent: string, agent: number | null}} place see `Outbox.add`
    * @returns {string} the message's client id
    */
-  send(content, parent) {
-    const entry = this.outbox.add(shown.conversation, content, parent);
+  send(content, place) {
+    const entry = this.outbox.add(shown.conversation, content, place);
     this.thread.question({ clientId: entry.client_id, content });
     if (this.#isNext(entry)) this.#transmit(entry);
     setTimeout(() => this.#entry(entry.client_id) && this.#showUnsent(entry), NOTICE_AFTER_MS);
@@ -106,8 +106,8 @@ export class Sender {
   }
 
   /** @param {Entry} entry */
-  #transmit({ client_id, conversation, content, parent }) {
-    this.page.transmit({ type: "send", client_id, content, ...(conversation ? { conversation } : {}), ...(parent ? { parent } : {}) });
+  #transmit({ client_id, conversation, content, parent, agent }) {
+    this.page.transmit({ type: "send", client_id, content, ...(conversation ? { conversation } : { agent }), ...(parent ? { parent } : {}) });
   }
 
   /** @param {Entry} entry */
