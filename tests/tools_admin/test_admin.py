@@ -196,8 +196,8 @@ def test_the_definition_of_a_builtin_tool_cannot_be_changed(admin_client):
 
 
 def agent_form(**changes) -> dict[str, str]:
-    fields = {"name": "Helper", "mode": "react", "max_iterations": "5", "starters": "[]", "examples": "[]"}
-    fields |= {"workflows-TOTAL_FORMS": "0", "workflows-INITIAL_FORMS": "0"}
+    fields = {"name": "Helper", "icon": "bot", "mode": "react", "max_iterations": "5"}
+    fields |= {"starters": "[]", "examples": "[]", "workflows-TOTAL_FORMS": "0", "workflows-INITIAL_FORMS": "0"}
     return {**fields, **changes}
 
 

@@ -9,7 +9,7 @@ from django.test import Client
 
 from accounts.models import User
 from tests.factories import make_user
-from tools_admin.models import Agent, AgentVersion, Tool
+from tools_admin.models import Agent, AgentVersion, Tool, Workflow
 from tools_admin.services import agent_for, seed
 from tools_admin.toolbox import tools_for
 from tools_admin.versions import compare, go_back, publish
@@ -50,6 +50,7 @@ def form_of(agent: Agent, **changes: object) -> dict[str, object]:
         "name": agent.name, "icon": "bot", "description": "", "instructions": agent.instructions, "mode": "react",
         "tools": [tool.pk for tool in agent.tools.all()], "starters": "[]", "examples": "[]", "max_iterations": 50,
         "enabled": "on", "is_default": "on" if agent.is_default else "",
+        "workflows-TOTAL_FORMS": 0, "workflows-INITIAL_FORMS": 0,
     }  # fmt: skip
     return values | changes
 
@@ -130,6 +131,25 @@ def test_going_back_is_a_new_version(helper: Agent, ada: User) -> None:
     assert (made.number, made.author, made.note) == (3, ada, "Back to version 1")
     assert (helper.instructions, helper.name) == ("Be kind.\nBe short.", "Renamed"), "its name is another one's by now"
     assert [tool.name for tool in helper.tools.all()] == ["calculator"]
+
+
+def test_workflows_and_delegates_are_part_of_a_version(helper: Agent, ada: User) -> None:
+    other = Agent.objects.create(name="Other")
+    helper.delegates.add(other)
+    tool = Tool.objects.get(name="current_time")
+    Workflow.objects.create(agent=helper, name="Time", tool=tool, examples=["What time is it?"])
+    first = publish(helper.pk)
+    assert publish(helper.pk) == first
+    helper.delegates.clear()
+    helper.workflows.all().delete()
+    then = first.as_agent()
+    assert list(then.helpers) == [other]
+    assert [(row.name, row.tool, row.examples) for row in then.lookups] == [("Time", tool, ["What time is it?"])]
+    publish(helper.pk)
+    go_back(first, ada)
+    assert list(helper.helpers) == [other]
+    assert [row.name for row in helper.lookups] == ["Time"]
+    assert len(compare(None, first)) > 3
 
 
 def test_going_back_does_without_what_is_gone(helper: Agent, ada: User) -> None:
