@@ -19,8 +19,9 @@ from conversations.models import Interrupt, Run
 from conversations.pricing import Pricing
 from tools_admin import services as configuration
 from tools_admin.clients import ModelClients
-from tools_admin.models import Agent, LanguageModel, Mode
+from tools_admin.models import Agent, LanguageModel
 from tools_admin.models import Workflow as WorkflowRow
+from tools_admin.modes import Mode
 
 ROLES = ("fast", "reasoning", "planner")
 

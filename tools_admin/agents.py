@@ -196,7 +196,7 @@ class Agent(models.Model):
     @property
     def helpers(self) -> AgentQuerySet:
         """The agents that it may hand work to now."""
-        named = self.then.definition["delegates"] if self.then is not None else self.delegates.values("pk")
+        named: Any = self.then.definition["delegates"] if self.then is not None else self.delegates.values("pk")
         return Agent.objects.filter(pk__in=named, enabled=True).exclude(pk=self.pk)
 
     @property
