@@ -16,5 +16,6 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("jsi18n/", JavaScriptCatalog.as_view(), name="jsi18n"),
     path("", include("accounts.urls")),
+    path("", include("tools_admin.urls")),
     path("", include("conversations.urls")),
 ]

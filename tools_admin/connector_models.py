@@ -94,6 +94,13 @@ class Document(models.Model):
         return f"{self.connector_id}"
 
 
+class AuthSchemeQuerySet(models.QuerySet["AuthScheme"]):
+    def visible_to(self, user: User) -> "AuthSchemeQuerySet":
+        """Those for which this person may connect an account: of connectors that have a tool for them."""
+        connectors = Tool.objects.visible_to(user).values("connector")
+        return self.filter(per_user=True, connector__in=connectors)
+
+
 class AuthScheme(models.Model):
     """A way to sign in to a connector's system."""
 
@@ -130,6 +137,8 @@ class AuthScheme(models.Model):
     )
 
     credentials: "RelatedManager[Credential]"
+
+    objects: ClassVar[AuthSchemeQuerySet] = AuthSchemeQuerySet.as_manager()  # type: ignore[assignment]
 
     class Meta:
         ordering = ["name"]

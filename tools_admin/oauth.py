@@ -53,11 +53,11 @@ async def exchange(scheme: AuthScheme, connector: Connector, code: str, redirect
         "redirect_uri": redirect_uri,
         "code_verifier": verifier,
     }
-    return await _tokens(scheme, connector, form, _client_secret(scheme))
+    return await _tokens(scheme, connector, form, await in_thread(_client_secret, scheme))
 
 
 async def fresh(scheme: AuthScheme, credential: Credential, connector: Connector) -> Secret:
-    """The credential's secret with an access token that is still good; `scheme.credentials` should be prefetched."""
+    """The credential's secret with an access token that is still good."""
     secret = read(credential)
     if scheme.type not in _FLOWS or _is_good(secret):
         return secret
@@ -66,7 +66,7 @@ async def fresh(scheme: AuthScheme, credential: Credential, connector: Connector
         client_secret = str(secret.get("client_secret", ""))
     elif secret.get("refresh_token"):
         form = {"grant_type": "refresh_token", "refresh_token": str(secret["refresh_token"])}
-        client_secret = _client_secret(scheme)
+        client_secret = await in_thread(_client_secret, scheme)
     else:
         raise OAuthError("The user's connection has expired; they connect again on the page “My connections”.")
     try:
@@ -77,7 +77,7 @@ async def fresh(scheme: AuthScheme, credential: Credential, connector: Connector
         if latest is not None and read(latest) != secret and _is_good(read(latest)):
             return read(latest)
         raise
-    await in_thread(store, scheme, credential.user, renewed)
+    await in_thread(lambda: store(scheme, credential.user, renewed))
     return renewed
 
 
