@@ -26,7 +26,7 @@ VIEW_INSPECTIONS = "conversations.view_inspection"
 # Implied by `configure`; groups that edit certain agents get it with them.
 EDIT_AGENTS = "tools_admin.edit_agents"
 
-# Each opens pages of the admin; without any of them there is nothing to see there.
+# Each opens pages of the admin.
 PERMISSIONS = (MANAGE_PEOPLE, CONFIGURE, APPROVE, VIEW_ALL_RUNS, VIEW_INSPECTIONS)
 
 # In the words of the pages where they are given.

@@ -93,7 +93,10 @@ def resolve(request: HttpRequest, run_id: UUID, body: ResolutionIn) -> Run:
 
 @router.get("/approvals", response=list[ApprovalOut], summary="Requests that wait for you, or were decided")
 def list_approvals(request: HttpRequest, state: str = "pending") -> list[Approval]:
-    return list(Approval.objects.visible_to(caller(request)).filter(state=state)[:LISTED])
+    """One's own; with `approve` everybody's, and each look at somebody else's is recorded."""
+    rows = list(Approval.objects.visible_to(caller(request)).filter(state=state).select_related("run")[:LISTED])
+    services.record_inspections((row.run for row in rows), caller(request))
+    return rows
 
 
 @router.post("/approvals/{uuid:approval_id}", response=ApprovalOut, summary="Approve, reject or withdraw")

@@ -79,7 +79,7 @@ def decide(
     state = DECISIONS[decision]
     with transaction.atomic(durable=True):
         approval = Approval.objects.visible_to(user).filter(id=approval_id).first()
-        if approval is None:
+        if approval is None or (decision == "withdraw" and approval.run.user_id != user.pk):
             raise NotFound("request")
         run = Run.objects.select_for_update().get(id=approval.run_id)
         approval.refresh_from_db()

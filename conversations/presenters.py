@@ -11,6 +11,7 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from accounts.models import User
 from conversations.approvals import approval_data
 from conversations.models import Approval, Call, Conversation, Message, Run, RunEvent
 from conversations.tree import Siblings, place
@@ -115,9 +116,10 @@ def present_event(event: RunEvent) -> dict[str, Any]:
     return {"seq": event.seq, "channel": event.channel, "data": data, "at": event.at.isoformat(timespec="milliseconds")}
 
 
-def present_approval(approval: Approval) -> dict[str, Any]:
-    """A call that waits for its person's word: as its event tells of it, with where it comes from."""
-    return {**approval_data(approval), "expires": approval.expires_at, **_origin(approval.run)}
+def present_approval(approval: Approval, reader: User) -> dict[str, Any]:
+    """A call that waits for a word: as its event tells of it, with where it comes from, and whose it is if not ours."""
+    owner = "" if approval.run.user_id == reader.pk else str(approval.run.user)
+    return {**approval_data(approval), "expires": approval.expires_at, "owner": owner, **_origin(approval.run)}
 
 
 def present_doubt(call: Call) -> dict[str, Any]:

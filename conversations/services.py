@@ -1,6 +1,7 @@
 """What people do with conversations and runs. Each function owns its transaction and starts from the user: what is
 not theirs does not exist."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -249,8 +250,14 @@ def delete_conversation(user: "User", conversation_id: UUID) -> None:
 
 def record_inspection(run: Run, user: "User") -> None:
     """A look at somebody else's run is on record."""
-    if run.user_id != user.pk:
-        Inspection.objects.create(run=run, user=user)
+    record_inspections([run], user)
+
+
+def record_inspections(runs: Iterable[Run], user: "User") -> None:
+    """The same for a list of them, in one query."""
+    others = {run.pk: run for run in runs if run.user_id != user.pk}
+    if others:
+        Inspection.objects.bulk_create(Inspection(run=run, user=user) for run in others.values())
 
 
 def _sent_before(user: "User", client_id: str) -> Sent | None:

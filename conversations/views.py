@@ -24,7 +24,7 @@ from conversations.presenters import (
     present_approval,
     present_doubt,
 )
-from conversations.services import record_inspection
+from conversations.services import record_inspection, record_inspections
 from conversations.trace import present_calls
 from tools_admin.models import Agent
 
@@ -157,10 +157,12 @@ def _page(user: User, conversation: Conversation | None, runs: list[dict[str, An
 def approvals(request: HttpRequest) -> HttpResponse:
     """What waits for this person: calls to decide on, and calls of unknown outcome; oldest first."""
     user = signed_in(request)
-    asked = Approval.objects.visible_to(user).filter(state=Approval.State.PENDING).select_related("run__message")
+    asked = Approval.objects.visible_to(user).filter(state=Approval.State.PENDING)
+    shown = list(asked.select_related("run__message", "run__user")[:LISTED_REQUESTS])
+    record_inspections((approval.run for approval in shown), user)
     doubtful = Call.objects.visible_to(user).in_doubt()
     requests = [
-        *(present_approval(approval) for approval in asked[:LISTED_REQUESTS]),
+        *(present_approval(approval, user) for approval in shown),
         *(present_doubt(call) for call in doubtful.select_related("run__message")[:LISTED_REQUESTS]),
     ]
     context = {"requests": requests, "page": {"requests": requests}, "sidebar": sidebar(request)}
