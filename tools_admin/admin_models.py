@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
-from unfold.admin import ModelAdmin, TabularInline
+from unfold.admin import ModelAdmin, StackedInline
 from unfold.widgets import UnfoldAdminTextareaWidget
 
 from agentapp.encryption import UndecryptableSecret
@@ -23,6 +23,7 @@ from tools_admin.health import present_health
 from tools_admin.models import Agent, LanguageModel, Provider, Route, RouteEntry
 from tools_admin.presets import PRESETS
 from tools_admin.seeding import ROLES
+from tools_admin.try_pages import TryPages
 
 _JSON = {models.JSONField: {"form_class": ReadableJSONField, "widget": UnfoldAdminTextareaWidget}}
 _LOCKED = {
@@ -113,7 +114,7 @@ class ProviderAdmin(CheckPages, ModelAdmin):  # type: ignore[misc]
         """A new endpoint is asked at once what it has."""
         if "_popup" in request.POST or "_addanother" in request.POST:
             return super().response_add(request, obj, post_url_continue)  # type: ignore[no-any-return]
-        return self.start_check(request, obj, obj)
+        return self.start_check(obj, obj)
 
 
 @admin.register(LanguageModel)
@@ -125,6 +126,7 @@ class LanguageModelAdmin(DefaultAdmin):
     list_select_related = ("provider",)
     search_fields = ("name", "label")
     autocomplete_fields = ("groups",)
+    change_form_template = "admin/tools_admin/provider/form.html"
     fieldsets: Any = (
         (None, {"fields": ("why_locked", "provider", "name", "label", "kind", "enabled", "is_default", "groups")}),
         (
@@ -149,6 +151,12 @@ class LanguageModelAdmin(DefaultAdmin):
     def last_check_shown(self, model: LanguageModel) -> Any:
         url = reverse("admin:tools_admin_provider_check", args=[model.provider_id])
         return format_html('<a href="{}">{}</a>', url, state_of(model).text)
+
+    def render_change_form(self, request: HttpRequest, context: dict[str, Any], **options: Any) -> Any:
+        obj: LanguageModel | None = options.get("obj")
+        if obj is not None:
+            context["check_url"] = reverse("admin:tools_admin_provider_check", args=[obj.provider_id])
+        return super().render_change_form(request, context, **options)
 
     @admin.display(description=_("answers"))
     def health(self, model: LanguageModel) -> Any:
@@ -193,7 +201,7 @@ class LanguageModelAdmin(DefaultAdmin):
         return super().formfield_for_foreignkey(field, request, **kwargs)
 
 
-class RouteEntryInline(TabularInline):  # type: ignore[misc]
+class RouteEntryInline(StackedInline):  # type: ignore[misc]
     model = RouteEntry
     extra = 0
     ordering_field = "position"
@@ -202,19 +210,21 @@ class RouteEntryInline(TabularInline):  # type: ignore[misc]
     fields = (
         "model",
         "groups",
-        "tools",
-        "images",
-        "min_tokens",
-        "max_tokens",
+        ("tools", "images"),
+        ("min_tokens", "max_tokens"),
+        ("from_time", "until_time"),
         "min_budget",
-        "from_time",
-        "until_time",
         "position",
     )
 
+    def get_queryset(self, request: HttpRequest) -> models.QuerySet[RouteEntry]:
+        queryset: models.QuerySet[RouteEntry] = super().get_queryset(request)
+        return queryset.select_related("model")
+
 
 @admin.register(Route)
-class RouteAdmin(ModelAdmin):  # type: ignore[misc]
+class RouteAdmin(TryPages, ModelAdmin):  # type: ignore[misc]
+    change_form_template = "admin/tools_admin/route/form.html"
     list_display = ("name", "description", "models_in_order", "enabled")
     list_filter = ("enabled",)
     search_fields = ("name", "description")
@@ -228,6 +238,11 @@ class RouteAdmin(ModelAdmin):  # type: ignore[misc]
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Route]:
         queryset: models.QuerySet[Route] = super().get_queryset(request)
         return queryset.prefetch_related("entries__model")
+
+    def render_change_form(self, request: HttpRequest, context: dict[str, Any], **options: Any) -> Any:
+        obj = options.get("obj")
+        context["try_url"] = self.try_url(obj) if obj is not None else ""
+        return super().render_change_form(request, context, **options)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Route | None = None) -> Sequence[str]:
         return ("name",) if obj is not None and obj.name in ROLES else ()

@@ -39,9 +39,15 @@ def state_of(row: Provider | LanguageModel) -> CheckState:
         return CheckState("running", _("waiting for a worker …") if waits else _("being checked …"))
     if error := check.get("error"):
         return CheckState("failed", error)
-    ago = timesince(parse_datetime(check["at"]) or timezone.now(), depth=1)
-    seconds = number_format(check["seconds"], 2)
+    at, seconds = parse_datetime(check["at"]) or timezone.now(), number_format(check["seconds"], 2)
+    if timezone.now() - at < timedelta(minutes=1):
+        return CheckState("done", _("answered within %(seconds)s s, just now") % {"seconds": seconds})
+    ago = timesince(at, depth=1)
     return CheckState("done", _("answered within %(seconds)s s, %(ago)s ago") % {"seconds": seconds, "ago": ago})
+
+
+def grouped(count: int) -> str:
+    return number_format(count, force_grouping=True)
 
 
 class CheckPages:
@@ -68,22 +74,18 @@ class CheckPages:
             return self._act(request, provider)
         return render(request, "admin/tools_admin/provider/check.html", self._context(request, provider))
 
-    def start_check(
-        self, request: HttpRequest, provider: Provider, row: Provider | LanguageModel
-    ) -> HttpResponseRedirect:
-        if not ask_for_check(row):
-            text = _("The broker does not answer, so no worker can check it now. Try again when it is back.")
-            messages.error(request, text)
+    def start_check(self, provider: Provider, row: Provider | LanguageModel) -> HttpResponseRedirect:
+        ask_for_check(row)
         return HttpResponseRedirect(self.check_url(provider))
 
     def _act(self, request: HttpRequest, provider: Provider) -> HttpResponseRedirect:
         match request.POST.get("action"):
             case "list":
-                return self.start_check(request, provider, provider)
+                return self.start_check(provider, provider)
             case "check":
                 chosen = provider.models.filter(pk=_number(request.POST.get("model"))).first()
                 if chosen is not None:
-                    return self.start_check(request, provider, chosen)
+                    return self.start_check(provider, chosen)
             case "add":
                 self._add(request, provider)
         return HttpResponseRedirect(self.check_url(provider))
@@ -103,7 +105,11 @@ class CheckPages:
     def _context(self, request: HttpRequest, provider: Provider) -> dict[str, Any]:
         models = list(provider.models.order_by("name"))
         state, known = state_of(provider), {model.name for model in models}
-        offered = [found for found in provider.last_check.get("models", ()) if found["id"] not in known]
+        offered = [
+            {**found, "size": found["context_size"] and grouped(found["context_size"])}
+            for found in provider.last_check.get("models", ())
+            if found["id"] not in known
+        ]
         rows = [_row(model) for model in models]
         return {
             **self.admin_site.each_context(request),

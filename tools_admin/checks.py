@@ -7,7 +7,9 @@ from typing import Any
 
 import kombu.exceptions
 import redis
+from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from agentapp.celery import app
 from tools_admin.defaults import save_as_default
@@ -20,16 +22,20 @@ CHECK_SECONDS = 600
 MEASURED = ("tool_call", "parallel_calls", "json_mode", "json_schema", "streaming", "stream_usage", "vision")
 
 
-def ask_for_check(row: Provider | LanguageModel) -> bool:
-    """Marks the row as being checked and hands it to a worker. False: the broker is away, nothing happens."""
+def ask_for_check(row: Provider | LanguageModel) -> None:
+    """Marks the row as being checked and hands it to a worker, after commit."""
+    _keep(row, {**row.last_check, "state": "running", "asked_at": timezone.now().isoformat()})
+    transaction.on_commit(lambda: _send(row))
+
+
+def _send(row: Provider | LanguageModel) -> None:
     name = "check_provider" if isinstance(row, Provider) else "check_model"
     try:
         app.send_task(f"tools_admin.tasks.{name}", args=(row.pk,), retry=False)
     except (kombu.exceptions.OperationalError, redis.RedisError, OSError) as error:
         log.warning("The broker does not answer (%s); %s is not checked.", error, row)
-        return False
-    _keep(row, {**row.last_check, "state": "running", "asked_at": timezone.now().isoformat()})
-    return True
+        text = _("The broker does not answer, so no worker can check it. Try again when it is back.")
+        _keep(row, {"state": "done", "error": text, "seconds": 0.0, "at": timezone.now().isoformat()})
 
 
 def check_provider(provider_id: int) -> None:

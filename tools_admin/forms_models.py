@@ -94,6 +94,10 @@ class ProviderForm(forms.ModelForm):  # type: ignore[type-arg]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._origin_before = self.instance.origin if self.instance.pk else None
+        if "new_api_key" in self.fields and not self.instance.pk:
+            self.fields["new_api_key"].help_text = _("It is stored encrypted and never shown again.")
+        if "name" in self.fields:
+            self.fields["name"].help_text = _("Empty takes that of the kind.")
         for name in ("name", "base_url"):
             if name in self.fields:
                 self.fields[name].required = False

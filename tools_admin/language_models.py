@@ -303,4 +303,4 @@ class RouteEntry(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.route_id}: {self.model_id}"
+        return str(self.model)

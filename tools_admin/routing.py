@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection
 from django.utils.formats import number_format, time_format
@@ -86,44 +86,52 @@ _GRANTED = """(
                WHERE {column} = {of} AND user_id = %(person)s::bigint)
 )"""
 # Plain SQL: it is asked at the start of every run, most installations have no route, and putting the question together
-# with the ORM took a third of such a start.
+# with the ORM took a third of such a start. Versions of rows tell whether they are those that the process knows.
 _ENTRIES = f"""
 SELECT entry.id,
-    {_GRANTED.format(grants="tools_admin_routeentry_groups", column="routeentry_id", of="entry.id")} AS granted,
-    {_GRANTED.format(grants="tools_admin_languagemodel_groups", column="languagemodel_id", of="model.id")}
-        AS model_granted
+    {_GRANTED.format(grants="tools_admin_routeentry_groups", column="routeentry_id", of="entry.id")}
+    AND {_GRANTED.format(grants="tools_admin_languagemodel_groups", column="languagemodel_id", of="model.id")},
+    concat_ws('.', entry.xmin, route.xmin, model.xmin, provider.xmin)
 FROM tools_admin_routeentry entry
 JOIN tools_admin_route route ON route.id = entry.route_id AND route.enabled
 JOIN tools_admin_languagemodel model ON model.id = entry.model_id
+JOIN tools_admin_provider provider ON provider.id = model.provider_id
 WHERE route.id = %(route)s OR route.name = %(name)s
 ORDER BY entry.position, entry.id
 """  # noqa: S608 - names are literals
+_known: dict[int | str, tuple[list[tuple[int, str]], dict[int, RouteEntry]]] = {}
 
 
-def entries_of(route: int | str, user: User | None) -> list[RouteEntry]:
-    """The entries of an enabled route (its id or name), in order, with their models and providers.
+class Candidate(NamedTuple):
+    """An entry of a route with its model and provider, and whether the person is in its groups and its model's."""
 
-    `entry.granted` says whether the person is in its groups, `entry.model_granted` in those of its model.
-    """
+    entry: RouteEntry
+    granted: bool
+
+
+def entries_of(route: int | str, user: User | None) -> list[Candidate]:
+    """The entries of an enabled route (its id or name), in order: one query, a second one when a row has changed."""
     which = (None, route) if isinstance(route, str) else (route, None)
     person = None if user is None else user.pk
     with connection.cursor() as cursor:
         cursor.execute(_ENTRIES, {"route": which[0], "name": which[1], "person": person})
-        granted = {entry: both for entry, *both in cursor.fetchall()}
-    if not granted:
+        found = cursor.fetchall()
+    if not found:
         return []
-    rows: Any = RouteEntry.objects.select_related("route", "model__provider").in_bulk(granted)
-    for number, both in granted.items():
-        rows[number].granted, rows[number].model_granted = both
-    return [rows[number] for number in granted if number in rows]
+    versions = [(number, version) for number, _, version in found]
+    known = _known.get(route)
+    if known is None or known[0] != versions:
+        rows = RouteEntry.objects.select_related("route", "model__provider").in_bulk([row[0] for row in found])
+        known = _known[route] = (versions, rows)
+    return [Candidate(known[1][number], granted) for number, granted, _ in found if number in known[1]]
 
 
-def decide(entries: Sequence[RouteEntry], situation: Situation) -> Choice:
+def decide(candidates: Sequence[Candidate], situation: Situation) -> Choice:
     """Goes through a route's entries (`entries_of`) in order. Those whose circuit breaker is open come last."""
     healthy, paused = [], []
     passed: list[tuple[LanguageModel, str]] = []
-    for entry in entries:
-        if objection := _objection(entry, situation):
+    for entry, granted in candidates:
+        if objection := _objection(entry, granted, situation):
             passed.append((entry.model, objection))
         elif entry.model_id in situation.paused:
             paused.append(entry.model)
@@ -133,19 +141,19 @@ def decide(entries: Sequence[RouteEntry], situation: Situation) -> Choice:
     models = [*healthy, *paused]
     if not models:
         return Choice([], "", passed=passed)
-    route = entries[0].route.name
+    route = candidates[0].entry.route.name
     reason = _("the first model that fits on the route %(route)s") % {"route": route}
     before = [f"{model}: {why}" for model, why in passed if model != models[0]]
     return Choice(models, "; ".join([reason, *before]), route, passed)
 
 
-def _objection(entry: Any, situation: Situation) -> str:
+def _objection(entry: RouteEntry, granted: bool, situation: Situation) -> str:
     """Why an entry is passed over, or nothing."""
     if not (entry.model.enabled and entry.model.provider.enabled):
         return _("it is disabled")
     if entry.model.kind != LanguageModel.Kind.CHAT and entry.route.name != "embedding":
         return _("it is no chat model")
-    if not (entry.granted and entry.model_granted):
+    if not granted:
         return _("it is for other groups")
     if (entry.tools == "with" and not situation.tools) or (entry.tools == "without" and situation.tools):
         return _("only for runs with tools") if entry.tools == "with" else _("only for runs without tools")

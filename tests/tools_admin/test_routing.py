@@ -186,12 +186,26 @@ def test_embedding_models_answer_no_questions(general, ada, provider):
     assert names(choose(None, ada)) == ["small"]
 
 
-def test_a_choice_takes_two_queries_however_many_models(general, ada, provider, django_assert_num_queries):
+def test_a_choice_takes_one_query_and_a_second_one_after_a_change(general, ada, provider, django_assert_num_queries):
     for number in range(20):
         model = LanguageModel.objects.create(provider=provider, name=f"m{number}")
         RouteEntry.objects.create(route=general, model=model, position=number)
-    with django_assert_num_queries(2):
+    for queries in (2, 1):
+        with django_assert_num_queries(queries):
+            choose(None, ada)
+    Provider.objects.update(enabled=False)
+    with pytest.raises(NoModel):
         choose(None, ada)
+
+
+def test_what_is_remembered_of_a_route_is_not_what_another_person_may_use(general, ada, sales):
+    first(general).groups.add(sales)
+    assert names(choose(None, ada)) == ["large", "small"]
+    grace = User.objects.create(username="grace", password="!")
+    assert names(choose(None, grace)) == ["small"]
+    assert names(choose(None, ada)) == ["large", "small"]
+    LanguageModel.objects.filter(name="large").update(label="Largest")
+    assert str(choose(None, ada).model) == "Largest"
 
 
 def test_the_size_is_asked_for_once(general, ada):
