@@ -91,7 +91,7 @@ _ENTRIES = f"""
 SELECT entry.id,
     {_GRANTED.format(grants="tools_admin_routeentry_groups", column="routeentry_id", of="entry.id")}
     AND {_GRANTED.format(grants="tools_admin_languagemodel_groups", column="languagemodel_id", of="model.id")},
-    concat_ws('.', entry.xmin, route.xmin, model.xmin, provider.xmin)
+    concat(entry.xmin, entry.ctid, route.xmin, route.ctid, model.xmin, model.ctid, provider.xmin, provider.ctid)
 FROM tools_admin_routeentry entry
 JOIN tools_admin_route route ON route.id = entry.route_id AND route.enabled
 JOIN tools_admin_languagemodel model ON model.id = entry.model_id
