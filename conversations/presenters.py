@@ -15,6 +15,7 @@ from accounts.models import User
 from conversations.approvals import approval_data
 from conversations.models import Approval, Call, Conversation, Message, Run, RunEvent
 from conversations.tree import Siblings, place
+from tools_admin.modes import Mode
 
 HISTORY_VALUE_CHARS = 2_000
 
@@ -147,6 +148,12 @@ def model_label(run: Run) -> str:
     return str(run.model.get("label") or run.model.get("name") or "")
 
 
+def mode_label(run: Run) -> str:
+    """The way in which it was worked on, where that was not the usual one."""
+    mode = run.route.get("mode") or run.mode
+    return "" if run.mode == Mode.REACT or mode not in Mode.values else str(Mode(mode).label)
+
+
 def tokens(usage: dict[str, Any]) -> int:
     return int(usage.get("input_tokens") or 0) + int(usage.get("output_tokens") or 0)
 
@@ -173,7 +180,7 @@ def work_summary(run: Run) -> str:
 
 def run_facts(run: Run) -> list[str]:
     """What an answer's last line says: model, steps, time, tokens."""
-    facts = [model_label(run)]
+    facts = [model_label(run), mode_label(run)]
     if run.iterations:
         facts.append(ngettext("%(count)d step", "%(count)d steps", run.iterations) % {"count": run.iterations})
     if run.ended_at:
@@ -196,6 +203,8 @@ def page_state(turns: Iterable[Turn]) -> list[dict[str, Any]]:
             "elapsed": elapsed_seconds(turn.run) if turn.run.ended_at else None,
             "iterations": turn.run.iterations,
             "tokens": tokens(turn.run.usage),
+            "mode": turn.run.mode,
+            "route": turn.run.route or None,
             "model": model_label(turn.run),
             "why": str(turn.run.model.get("reason") or ""),
             "events": turn.events,

@@ -27,6 +27,7 @@ from conversations.presenters import (
 from conversations.services import record_inspection, record_inspections
 from conversations.trace import present_calls
 from tools_admin.models import Agent
+from tools_admin.modes import Mode, offered
 
 LISTED_CONVERSATIONS = 100
 SHOWN_MESSAGES = 100  # fifty turns
@@ -68,7 +69,7 @@ def new(request: HttpRequest) -> HttpResponse:
     agent = _chosen(agents, request.GET.get("agent"))
     context: dict[str, Any] = {
         "conversation": None,
-        "agent": agent,
+        **_agent(agent),
         "agents": agents,
         "turns": [],
         "page": {**_page(signed_in(request), None, []), "agent": agent.pk if agent else None},
@@ -94,7 +95,7 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
     agents = list(Agent.objects.visible_to(signed_in(request)).default_first())
     context = {
         "conversation": found,
-        "agent": _chosen(agents, str(found.agent_id)),
+        **_agent(_chosen(agents, str(found.agent_id))),
         "agents": agents,
         "turns": turns,
         "earlier": earlier,
@@ -140,6 +141,11 @@ def _turns(conversation: Conversation, messages: list[Message]) -> list[Turn]:
     shown = [*filter(None, began.values()), *(by_id[run] for run in answering if run in by_id)]
     events = RunEvent.objects.filter(run__in=shown).exclude(channel="answer").order_by("run_id", "seq")
     return build_turns(messages, began, events, tree.siblings(conversation, messages))
+
+
+def _agent(agent: Agent | None) -> dict[str, Any]:
+    """Who answers, and in which ways it can be asked to work."""
+    return {"agent": agent, "modes": offered(), "agent_mode": agent.mode if agent else str(Mode.REACT)}
 
 
 def _page(user: User, conversation: Conversation | None, runs: list[dict[str, Any]]) -> dict[str, Any]:

@@ -105,7 +105,7 @@ class Scheduler:
         queue.finished(step)
 
     def _reason_to_skip(self, step: PlanStep) -> tuple[str, str] | None:
-        if self.scope.recorded(f"{step.position}/start") or self.scope.recorded(f"{step.position}/end"):
+        if self.scope.recorded(f"{step.position}/begun") or self.scope.recorded(f"{step.position}/over"):
             return None
         failed = [name for name in step.depends_on if not self.plan.outcomes[name].is_ok]
         if failed:
@@ -113,10 +113,10 @@ class Scheduler:
         return self.why_not(step)
 
     async def _step(self, step: PlanStep) -> Done:
-        if not self.scope.recorded(f"{step.position}/end") or self.scope.recorded(f"{step.position}/start"):
-            await self._record(f"{step.position}/start", step, {}, "running")
+        if not self.scope.recorded(f"{step.position}/over") or self.scope.recorded(f"{step.position}/begun"):
+            await self._record(f"{step.position}/begun", step, {}, "running")
         begun, spent = self.time(), self.spent.fork()
-        if self.scope.recorded(f"{step.position}/end"):
+        if self.scope.recorded(f"{step.position}/over"):
             return await self._again(step, spent)
         broke_off = {"broke_off": True}
         try:
@@ -142,7 +142,7 @@ class Scheduler:
 
     async def _again(self, step: PlanStep, spent: Spent) -> Done:
         """A step that is over: what it did is on record, unless it broke off."""
-        record = await self._record(f"{step.position}/end", step, {}, "")
+        record = await self._record(f"{step.position}/over", step, {}, "")
         if "elapsed" not in record or record.get("broke_off"):
             if used := record.get("spent"):
                 self.spent.add(Usage(**used["usage"]), used["cost"], tool_calls=used["tool_calls"])
@@ -157,7 +157,7 @@ class Scheduler:
         if "elapsed" in details:
             told["elapsed"] = details["elapsed"]
         shown = _SHOWN.get(outcome.status, "failed")
-        record = await self._record(f"{step.position}/end", step, {**data, **details}, shown, **told)
+        record = await self._record(f"{step.position}/over", step, {**data, **details}, shown, **told)
         return self._ended(done, record)
 
     def _ended(self, done: Done, record: Mapping[str, Any]) -> Done:

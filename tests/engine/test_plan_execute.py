@@ -172,7 +172,7 @@ async def test_after_a_kill_the_work_goes_on_with_the_next_step(counting, done):
 
     class Killing(MemoryJournal):
         async def call(self, key, *args, **options):
-            if models and key == f"plan/1/{done + 1}/start":
+            if models and key == f"plan/1/{done + 1}/begun":
                 models.clear()
                 raise AssertionError("killed")
             return await super().call(key, *args, **options)

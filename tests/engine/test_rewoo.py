@@ -325,7 +325,7 @@ async def test_a_fault_of_ours_never_leaves_others_waiting():  # P-21, known fau
 
     class Broken(MemoryJournal):
         async def call(self, key, *args, **options):
-            if key == "plan/1/1/start":
+            if key == "plan/1/1/begun":
                 await gauge.all_there.wait()
                 raise AssertionError("a fault of the journal")
             return await super().call(key, *args, **options)

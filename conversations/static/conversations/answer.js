@@ -4,6 +4,7 @@ import { clone, copyText, icon, one, setText, h } from "#app/dom.js";
 import { duration, gettext, ngettext } from "#app/i18n.js";
 import { toast } from "#app/toast.js";
 import { startFeedback, startPin } from "#chat/marks.js";
+import { modeName } from "#chat/modes.js";
 import { renderInto } from "#chat/render.js";
 import { Requests } from "#chat/requests.js";
 import { isEnded, pending } from "#chat/run-state.js";
@@ -81,6 +82,7 @@ export class Answer {
     const steps = run.steps.filter((s) => s.kind === "call").length;
     const facts = [
       run.model,
+      run.mode === "react" ? "" : modeName(run.route?.mode || run.mode),
       steps ? ngettext("%(count)s step", "%(count)s steps", steps) : "",
       run.elapsed === null ? "" : duration(run.elapsed),
       run.tokens ? ngettext("%(count)s token", "%(count)s tokens", run.tokens) : "",

@@ -11,6 +11,7 @@ import { Composer } from "#chat/composer.js";
 import { showConnection } from "#chat/connection.js";
 import { Line } from "#chat/line.js";
 import { Meanwhile } from "#chat/meanwhile.js";
+import { ModePicker } from "#chat/mode-picker.js";
 import { watchModelStatus } from "#chat/model-status.js";
 import { readAgain } from "#chat/read-again.js";
 import { apply, applySnapshot, isEnded, requeued } from "#chat/run-state.js";
@@ -36,6 +37,7 @@ const thread = new Thread(page.runs, {
   edit: (question, content, clientId) => branching.edit(question, content, clientId),
 });
 const composer = new Composer({ limit: page.max_message_chars, draftKey: draftKey(), send, stop });
+const modes = new ModePicker();
 const meanwhile = new Meanwhile(thread, composer);
 const branching = new Branching(thread, reload);
 const scroller = new Scroller();
@@ -53,7 +55,7 @@ composer.form.dataset.ready = "";
 
 /** @param {string} content */
 function send(content) {
-  meanwhile.sent.add(sender.send(content, { parent: branching.atTheEnd(), agent: page.agent }));
+  meanwhile.sent.add(sender.send(content, { parent: branching.atTheEnd(), agent: page.agent, mode: modes.value }));
   scroller.toEnd();
 }
 

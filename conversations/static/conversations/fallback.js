@@ -37,13 +37,13 @@ export class Fallback {
     }
   }
 
-  /** @param {{client_id: string, conversation?: string, content: string, parent?: string, agent?: number | null}} message */
-  async #sendMessage({ client_id, conversation, content, parent, agent }) {
+  /** @param {{client_id: string, conversation?: string, content: string, parent?: string, agent?: number | null, mode?: string}} message */
+  async #sendMessage({ client_id, conversation, content, parent, agent, mode }) {
     if (conversation) {
-      const sent = await request("POST", `/conversations/${conversation}/messages`, { content, client_id, parent });
+      const sent = await request("POST", `/conversations/${conversation}/messages`, { content, client_id, parent, mode });
       return this.#sent({ ...sent, client_id, conversation });
     }
-    const run = await request("POST", "/runs", { input: content, client_id, agent });
+    const run = await request("POST", "/runs", { input: content, client_id, agent, mode });
     this.onMessage({ channel: "conversation", data: { id: run.conversation, title: content.split("\n")[0].slice(0, 80), archived: false } });
     this.#sent({ client_id, conversation: run.conversation, message: run.message, run: run.id, injected: false });
   }

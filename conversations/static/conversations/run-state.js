@@ -1,15 +1,18 @@
 /* What a page knows of a run: a fold over its events. Applying one twice, or an old one late, changes nothing. */
 
+import { endPlans, foldPhase, foldPlan } from "#chat/plan-state.js";
+
 /**
  * @typedef {{run: string, seq?: number, channel: string, data: any, at?: string}} Envelope
- * @typedef {{kind: "call" | "note", key: string, iteration: number, tool: string, args: any, reasoning: string, text: string,
+ * @typedef {{kind: "call" | "note", key: string, iteration: number, part: string, tool: string, args: any, reasoning: string, text: string,
  *   state: "running" | "done" | "failed" | "stopped", observation: any, error: string, elapsed: number | null, at: number}} Step
  * @typedef {{id: string, status: "pending" | "approved" | "rejected" | "expired" | "superseded", tool: string, args: any, expires: string,
  *   comment: string, why: string, whole: boolean}} Approval a call that waited or waits for a person's word
  * @typedef {{run: string, call: string, tool: string, args: any}} Doubt a call of which nobody saw the end
  * @typedef {{id: string, seq: number, status: string, reason: string, error: string, retryable: boolean, phase: string, told: string,
+ *   mode: string, route: {mode: string, reason?: string, error?: string} | null, plans: import("#chat/plan-state.js").Plan[], planReason: string,
  *   steps: Step[], approvals: Approval[], doubt: Doubt | null, read: string[],
- *   reasoning: Map<number, string>, text: string, length: number, attempt: number, streaming: boolean, started: number,
+ *   reasoning: Map<number | string, string>, text: string, length: number, attempt: number, streaming: boolean, started: number,
  *   elapsed: number | null, iterations: number, tokens: number, model: string, why: string, messageId: string}} Run
  */
 
@@ -22,7 +25,7 @@ const ENDED = new Set(["completed", "failed", "cancelled"]);
  */
 export function createRun(id, known = {}) {
   return {
-    id, seq: 0, status: "queued", reason: "", error: "", retryable: true, phase: "", told: "", steps: [], approvals: [], doubt: null, read: [],
+    id, seq: 0, status: "queued", reason: "", error: "", retryable: true, phase: "", told: "", mode: "", route: null, plans: [], planReason: "", steps: [], approvals: [], doubt: null, read: [],
     reasoning: new Map(), text: "", length: 0, attempt: 0, streaming: false, started: Date.now(), elapsed: null, iterations: 0, tokens: 0, model: "", why: "", messageId: "",
     ...known,
   };
@@ -107,6 +110,7 @@ const channels = {
     const { status, reason = "", request } = data;
     Object.assign(run, { status, reason, told: status, phase: "" });
     run.doubt = reason === "reconciliation" ? { run: run.id, call: request.call, tool: request.tool_name, args: request.tool_args } : null;
+    run.mode = data.mode ?? run.mode;
     bind(run, data.model);
   },
 
@@ -128,7 +132,7 @@ const channels = {
     if (run.status === "queued") run.status = "running";
     if (data.type === "thinking") {
       run.phase = data.status === "start" ? "thinking" : "";
-      if (data.status === "done" && data.reasoning) run.reasoning.set(data.iteration, data.reasoning);
+      if (data.status === "done" && data.reasoning) run.reasoning.set(place(data), data.reasoning);
     } else if (data.type === "iteration") {
       const step = run.steps.find((s) => s.key === data.call_id) ?? addCall(run, data, at);
       if (data.status === "done") {
@@ -147,7 +151,12 @@ const channels = {
   },
 
   phase(run, data) {
-    run.phase = data.phase;
+    foldPhase(run, data);
+  },
+
+  plan(run, data, at) {
+    if (run.status === "queued") run.status = "running";
+    foldPlan(run, data, at);
   },
 
   compact(run, data, at) {
@@ -167,6 +176,7 @@ const channels = {
   done(run, data) {
     for (const step of run.steps) if (step.state === "running") step.state = "stopped";
     for (const approval of pending(run)) approval.status = "superseded";
+    endPlans(run);
     run.doubt = null;
     const { status, reason = "", iterations = run.iterations, elapsed = run.elapsed } = data;
     Object.assign(run, { status, reason, iterations, elapsed, streaming: false, phase: "", messageId: data.message_id ?? run.messageId });
@@ -181,9 +191,10 @@ const channels = {
  * @param {number} at
  */
 function addCall(run, data, at) {
-  const first = !run.steps.some((s) => s.kind === "call" && s.iteration === data.iteration);
-  const reasoning = first ? (run.reasoning.get(data.iteration) ?? "") : "";
-  return addStep(run, { kind: "call", key: data.call_id, iteration: data.iteration, tool: data.tool_name, args: data.tool_args ?? {}, reasoning, at });
+  const part = data.step_id ?? "";
+  const first = !run.steps.some((s) => s.kind === "call" && s.iteration === data.iteration && s.part === part);
+  const reasoning = first ? (run.reasoning.get(place(data)) ?? "") : "";
+  return addStep(run, { kind: "call", key: data.call_id, iteration: data.iteration, part, tool: data.tool_name, args: data.tool_args ?? {}, reasoning, at });
 }
 
 /**
@@ -213,10 +224,13 @@ function addNote(run, tool, data, at) {
  * @returns {Step}
  */
 function addStep(run, values) {
-  const step = /** @type {Step} */ ({ kind: "call", key: "", iteration: 0, tool: "", args: {}, reasoning: "", text: "", state: "running", observation: "", error: "", elapsed: null, at: 0, ...values });
+  const step = /** @type {Step} */ ({ kind: "call", key: "", iteration: 0, part: "", tool: "", args: {}, reasoning: "", text: "", state: "running", observation: "", error: "", elapsed: null, at: 0, ...values });
   run.steps.push(step);
   return step;
 }
+
+/** Turns of the loop are counted in each part of a plan. @param {any} data */
+const place = (data) => (data.step_id ? `${data.step_id}/${data.iteration}` : data.iteration);
 
 /** @param {Run} run @param {any} model its name, or what the run was bound to and why */
 function bind(run, model) {

@@ -32,7 +32,7 @@ export class Sender {
 
   /**
    * @param {string} content
-   * @param {{parent: string, agent: number | null}} place see `Outbox.add`
+   * @param {{parent: string, agent: number | null, mode: string}} place see `Outbox.add`
    * @returns {string} the message's client id
    */
   send(content, place) {
@@ -106,8 +106,9 @@ export class Sender {
   }
 
   /** @param {Entry} entry */
-  #transmit({ client_id, conversation, content, parent, agent }) {
-    this.page.transmit({ type: "send", client_id, content, ...(conversation ? { conversation } : { agent }), ...(parent ? { parent } : {}) });
+  #transmit({ client_id, conversation, content, parent, agent, mode }) {
+    const place = { ...(conversation ? { conversation } : { agent }), ...(parent ? { parent } : {}), ...(mode ? { mode } : {}) };
+    this.page.transmit({ type: "send", client_id, content, ...place });
   }
 
   /** @param {Entry} entry */

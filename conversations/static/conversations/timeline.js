@@ -2,7 +2,9 @@
 
 import { h, icon, one, setText } from "#app/dom.js";
 import { duration, format, gettext, ngettext } from "#app/i18n.js";
+import { modeName } from "#chat/modes.js";
 import { decisionWords, sentence } from "#chat/phrases.js";
+import { PlanView } from "#chat/plan-view.js";
 import { isEnded, pending } from "#chat/run-state.js";
 import { gist, showValue } from "#chat/values.js";
 
@@ -21,6 +23,8 @@ export class Timeline {
     this.root = root;
     this.summary = one(".summary-text", root);
     this.list = one(".steps", root);
+    this.plan = new PlanView(one("[data-plan]", root));
+    this.route = one("[data-route]", root);
     /** @type {Map<string, {element: HTMLElement, drawn: string}>} */
     this.lines = new Map();
     this.touched = false;
@@ -30,10 +34,12 @@ export class Timeline {
   /** @param {Run} run */
   update(run) {
     const ended = isEnded(run);
-    this.root.hidden = run.steps.length === 0 && ended;
+    this.plan.update(run);
+    this.#showRoute(run);
+    this.root.hidden = run.steps.length === 0 && run.plans.length === 0 && this.route.hidden && ended;
     setText(this.summary, ended ? this.#worked(run) : this.#working(run));
     this.#mark(ended ? "chevron" : run.status === "waiting" ? "waiting" : "spinning");
-    if (!this.touched) this.root.open = run.steps.length > 0 && !ended && run.text === "";
+    if (!this.touched) this.root.open = run.steps.length + run.plans.length > 0 && !ended && run.text === "";
     for (const step of run.steps) this.#line(step, step.state === "running" && run.status === "waiting" ? "waiting" : step.state);
   }
 
@@ -41,11 +47,20 @@ export class Timeline {
   tick(run) {
     setText(this.summary, this.#working(run));
     if (run.status === "waiting") return;
+    this.plan.tick();
     for (const step of run.steps) {
       if (step.state !== "running") continue;
       const time = this.lines.get(step.key)?.element.querySelector(".time");
       if (time) setText(time, duration(seconds(step.at)));
     }
+  }
+
+  /** Which way was chosen for the question, and why. @param {Run} run */
+  #showRoute({ mode, route }) {
+    this.route.hidden = mode !== "auto" || !route;
+    if (!route) return;
+    const words = route.error ? gettext("Way of working: %(mode)s, as none could be chosen") : gettext("Way of working: %(mode)s – %(reason)s");
+    setText(one("[data-words]", this.route), format(words, { mode: modeName(route.mode), reason: route.reason ?? "" }));
   }
 
   /** @param {"chevron" | "waiting" | "spinning"} kind */
@@ -81,7 +96,7 @@ export class Timeline {
       known.element.replaceWith(element);
       if (open) one("details", element).setAttribute("open", "");
     } else {
-      this.list.append(element);
+      (step.part ? this.plan.list(step.part) : this.list).append(element);
     }
     this.lines.set(step.key, { element, drawn });
   }
@@ -109,6 +124,11 @@ function phaseWords(run) {
   switch (run.phase) {
     case "selecting_tools": return gettext("Choosing tools");
     case "answering": return gettext("Writing the answer");
+    case "routing": return gettext("Choosing the way of working");
+    case "planning": return gettext("Planning");
+    case "replanning": return gettext("Planning anew");
+    case "analyzing": return gettext("Judging the results");
+    case "evaluating": return gettext("Checking the draft");
     default: return run.text ? gettext("Writing the answer") : gettext("Thinking");
   }
 }

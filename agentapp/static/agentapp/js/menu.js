@@ -23,6 +23,7 @@ function moveFocus(event) {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (!step) return;
   const all = entries(/** @type {HTMLElement} */ (event.currentTarget));
+  if (all.length === 0) return; // radio buttons move by themselves
   const now = all.indexOf(/** @type {HTMLElement} */ (document.activeElement));
   all[(now + step + all.length) % all.length]?.focus();
   event.preventDefault();
