@@ -17,7 +17,7 @@ COPY --from=frontend /app/node_modules node_modules
 RUN SECRET_KEY=only-for-collecting-static-files-00000000 \
     ENCRYPTION_KEYS=only-for-collecting-static-files-00000000000 \
     DATABASE_URL=postgresql:///unused REDIS_URL=redis://unused \
-    /venv/bin/python manage.py collectstatic --no-input --verbosity 0 \
+    /venv/bin/python manage.py collectstatic --no-input --verbosity 0 --ignore languages \
  && rm -rf node_modules
 
 FROM python:3.11-slim

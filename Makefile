@@ -86,5 +86,5 @@ var/env: | .venv/.run
 
 var/static/.stamp: .venv/.run node_modules/.run $(STATIC_SOURCES) | var/env
 	@echo "Collecting static files"
-	@.venv/bin/python manage.py collectstatic --no-input --verbosity 0
+	@.venv/bin/python manage.py collectstatic --no-input --verbosity 0 --ignore languages
 	@touch $@

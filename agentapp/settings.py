@@ -310,6 +310,7 @@ STATICFILES_DIRS = [
     for name, folder in {
         "marked": "marked/lib",
         "dompurify": "dompurify/dist",
+        "highlight": "@highlightjs/cdn-assets/es",
         "inter": "@fontsource-variable/inter",
         "jetbrains-mono": "@fontsource-variable/jetbrains-mono",
     }.items()

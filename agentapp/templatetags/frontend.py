@@ -28,7 +28,12 @@ ICONS = (
 # fmt: on
 
 # Bare names of npm packages and our own folders of modules, as scripts import them.
-LIBRARIES = {"marked": "vendor/marked/marked.esm.js", "dompurify": "vendor/dompurify/purify.es.mjs"}
+LIBRARIES = {
+    "marked": "vendor/marked/marked.esm.js",
+    "dompurify": "vendor/dompurify/purify.es.mjs",
+    "@highlightjs/cdn-assets/es/highlight.min.js": "vendor/highlight/highlight.min.js",
+}
+LAZY = {"@highlightjs/cdn-assets/es/highlight.min.js"}  # loaded when a page needs it
 MODULES = {"#app/": ("agentapp", "agentapp/js"), "#chat/": ("conversations", "conversations")}
 
 
@@ -81,7 +86,7 @@ def module_scripts(context: Context, entry: str, *, preload: bool = False) -> Sa
     addresses = import_map() if not settings.DEBUG else import_map.__wrapped__()
     # The map holds our own file names only; `<` could end the script early and is escaped all the same.
     text = mark_safe(json.dumps({"imports": addresses}).replace("<", "\\u003c"))  # noqa: S308
-    links = ((address,) for address in addresses.values() if preload)
+    links = ((address,) for name, address in addresses.items() if preload and name not in LAZY)
     return format_html(
         '<script type="importmap" nonce="{}">{}</script>{}<script type="module" src="{}"></script>',
         context.get("CSP_NONCE", ""),

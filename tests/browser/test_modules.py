@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import OpenPage
 from tests.product import Person
@@ -169,3 +169,35 @@ def test_a_new_attempt_clears_the_text(page: Page) -> None:
 def test_every_step_gets_an_end(page: Page) -> None:
     run = fold(page, [*STORY[:5], event(6, "done", status="cancelled", reason="user")])
     assert [step["state"] for step in run["steps"]] == ["stopped", "stopped"]
+
+
+def rendered_code(page: Page, text: str) -> Locator:
+    page.evaluate(
+        """async (text) => {
+            const { renderInto } = await import("#chat/render.js");
+            const box = document.createElement("div");
+            box.id = "sample";
+            document.body.prepend(box);
+            renderInto(box, text);
+        }""",
+        text,
+    )
+    return page.locator("#sample pre")
+
+
+def test_code_is_coloured_and_stays_what_it_was(page: Page) -> None:
+    code = "def greet(name):  # <script>alert(1)</script>\n    return '<img src=x onerror=alert(1)>'\n"
+    shown = rendered_code(page, f"```python\n{code}```")
+    expect(shown.locator(".hljs-keyword").first).to_have_text("def")
+    assert shown.evaluate("pre => pre.textContent") == code
+    assert shown.evaluate("pre => pre.querySelectorAll(':not(code, span)').length") == 0
+
+
+def test_code_of_unknown_languages_stays_plain(page: Page) -> None:
+    loaded: list[str] = []
+    page.on("response", lambda answer: loaded.append(answer.url))
+    shown = rendered_code(page, "```nonsense\nif true\n```\n\n```python\nTrue\n```")
+    expect(shown.nth(1).locator("span")).to_have_text("True")
+    expect(shown.first).to_have_text("if true")
+    expect(shown.first.locator("span")).to_have_count(0)
+    assert any("highlight.min" in address for address in loaded), "it is loaded only now"

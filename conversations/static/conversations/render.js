@@ -85,6 +85,28 @@ function build(html) {
   return fragment.childNodes.length === 1 && only ? only : h("p", {}, fragment);
 }
 
+const CALM_MS = 200; // code that still grows is coloured once it has come to rest
+const LONGEST_COLOURED = 30_000;
+const COLOURED = { ALLOWED_TAGS: ["span"], ALLOWED_ATTR: ["class"], RETURN_DOM_FRAGMENT: true };
+
+/**
+ * Colours code in a language that the highlighter knows; it is loaded when the first such code is there.
+ * @param {HTMLElement} code
+ * @param {string} language
+ */
+function colourLater(code, language) {
+  const text = code.textContent ?? "";
+  if (!language || text.length > LONGEST_COLOURED) return;
+  setTimeout(async () => {
+    if (!code.isConnected) return; // replaced by what came since
+    // @ts-expect-error it brings no types
+    const { default: highlighter } = await import("@highlightjs/cdn-assets/es/highlight.min.js");
+    if (!highlighter.getLanguage(language)) return;
+    const { value } = highlighter.highlight(text, { language, ignoreIllegals: true });
+    code.replaceChildren(/** @type {DocumentFragment} */ (/** @type {unknown} */ (DOMPurify.sanitize(value, COLOURED))));
+  }, CALM_MS);
+}
+
 /** @param {HTMLElement} pre */
 function codeBlock(pre) {
   const language = pre.querySelector("code")?.className.match(/language-([\w+#.-]+)/)?.[1] ?? "";
@@ -96,5 +118,6 @@ function codeBlock(pre) {
   });
   const copy = /** @type {HTMLElement} */ (pre.cloneNode(true));
   copy.tabIndex = 0;
+  colourLater(copy.querySelector("code") ?? copy, language);
   return h("div", { class: "code-block" }, h("div", { class: "code-head" }, h("span", {}, language || gettext("text")), button), copy);
 }
