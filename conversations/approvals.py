@@ -11,10 +11,9 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
-from jsonschema import Draft202012Validator
 
 from accounts.models import User
-from agentapp.engine import Allow, Deny, RunSuspended
+from agentapp.engine import Allow, Deny, RunSuspended, Tool
 from conversations import live
 from conversations.cleaning import clean
 from conversations.crash_points import reach
@@ -140,7 +139,7 @@ def _decided_before(approval: Approval, state: Approval.State) -> Approval:
 
 def _checked(tool_name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     tool = ToolRow.objects.filter(name=tool_name).first()
-    error = next(Draft202012Validator(tool.parameters).iter_errors(arguments), None) if tool else None
+    error = Tool(tool.name, "", tool.parameters, dict).argument_error(arguments) if tool else None
     if error is not None:
-        raise InvalidArguments(error.message)
+        raise InvalidArguments(error)
     return arguments

@@ -111,7 +111,7 @@ class ConnectorAdmin(ModelAdmin):  # type: ignore[misc]
         if not self.has_add_permission(request):
             raise PermissionDenied
         kinds = [(name, kind) for name, kind in KINDS.items() if kind.form]
-        return self._page(request, "kinds", _("Add a connector"), kinds=kinds)
+        return self._page(request, "kinds", _("What do you want to connect?"), kinds=kinds)
 
     def save_model(self, request: HttpRequest, obj: Connector, form: Any, change: bool) -> None:
         if not change:

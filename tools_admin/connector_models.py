@@ -69,6 +69,11 @@ class Connector(models.Model):
         return origin_of(str(self.settings.get("base_url", "")))
 
     @property
+    def shown_address(self) -> str:
+        """Its origin as people write it."""
+        return self.origin.removesuffix(":443" if self.origin.startswith("https") else ":80")
+
+    @property
     def is_paused(self) -> bool:
         return self.paused_until is not None and self.paused_until > timezone.now()
 

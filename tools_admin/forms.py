@@ -23,6 +23,13 @@ class ReadableJSONField(forms.JSONField):
         return text.encode(errors="backslashreplace").decode()  # halves of surrogate pairs fit in no page
 
 
+class OptionalJSONField(ReadableJSONField):
+    """Empty where nothing is given, instead of "null"."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return "" if value is None else super().prepare_value(value)
+
+
 class DefaultForm(forms.ModelForm):  # type: ignore[type-arg]
     """Leaves "only one default" to `save_as_default`, which moves the mark instead of refusing."""
 

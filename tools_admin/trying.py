@@ -15,6 +15,7 @@ from unfold.widgets import (
 )
 
 from accounts.models import User
+from tools_admin.forms import OptionalJSONField
 from tools_admin.models import Tool
 
 
@@ -72,7 +73,7 @@ def _field(name: str, schema: dict[str, Any], required: bool) -> forms.Field:
         case "boolean":
             choices: list[tuple[str, Any]] = [("", "—"), ("true", _("Yes")), ("false", _("No"))]
             return forms.ChoiceField(choices=choices, widget=UnfoldAdminSelectWidget(), **shared)
-    return forms.JSONField(widget=UnfoldAdminTextareaWidget(attrs={"rows": 3, "placeholder": "JSON"}), **shared)
+    return OptionalJSONField(widget=UnfoldAdminTextareaWidget(attrs={"rows": 3, "placeholder": "JSON"}), **shared)
 
 
 def _value(value: Any, schema: dict[str, Any]) -> Any:

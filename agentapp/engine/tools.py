@@ -16,7 +16,9 @@ from functools import cached_property
 from typing import Any
 
 import jsonschema
+import referencing
 from jsonschema.exceptions import best_match
+from referencing.exceptions import Unresolvable
 
 from .journal import EffectClass
 
@@ -83,7 +85,8 @@ class Tool:
 
     @cached_property
     def _validator(self) -> Any:
-        return jsonschema.Draft202012Validator(dict(self.parameters))
+        # With a registry of its own: without one a reference to elsewhere would be fetched.
+        return jsonschema.Draft202012Validator(dict(self.parameters), registry=referencing.Registry())
 
     def argument_error(self, arguments: Any) -> str | None:
         """What is wrong with these arguments, in words that help a model to repair them."""
@@ -91,7 +94,10 @@ class Tool:
             return f"arguments must be an object, not {type(arguments).__name__}"
         if not is_finite(arguments):
             return "arguments hold NaN or an infinity"
-        error = best_match(self.argument_errors(arguments))
+        try:
+            error = best_match(self.argument_errors(arguments))
+        except (Unresolvable, RecursionError, re.error) as fault:
+            return f"the tool's schema cannot be used ({type(fault).__name__})"
         if error is None:
             return None
         place = error.json_path.removeprefix("$").lstrip(".")

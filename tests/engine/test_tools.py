@@ -139,3 +139,17 @@ async def test_records_of_a_journal_are_plain_json(counting):
     model = ScriptedChatModel([ToolCall("1", "echo", {}), "ok"])
     await ReActAgent(model, [counting().tool], journal=journal).run("q")
     assert json.loads(json.dumps(journal.records)) == journal.records
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "http://127.0.0.1:9/schema.json"},
+        {"$ref": "#/$defs/gone"},
+        {"pattern": "("},
+        {"$ref": "#/properties/a"},
+    ],
+)
+def test_a_schema_that_cannot_be_used_is_a_fault_and_nothing_is_fetched(schema):
+    broken = Tool("t", "T.", {"type": "object", "properties": {"a": schema}}, lambda a: a)
+    assert "schema cannot be used" in (broken.argument_error({"a": "x"}) or "")

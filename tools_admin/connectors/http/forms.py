@@ -9,7 +9,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, U
 
 from tools_admin.connector_forms import ConnectorForm
 from tools_admin.connectors.http.template import names_in
-from tools_admin.forms import ReadableJSONField
+from tools_admin.forms import OptionalJSONField, ReadableJSONField
 from tools_admin.models import Tool
 from tools_admin.validators import validate_endpoint, validate_object, validate_schema
 
@@ -72,7 +72,7 @@ class ActionForm(forms.ModelForm):  # type: ignore[type-arg]
         _("Query"), _('Such as {"status": "{status}"}. What is not given is left out.'), validate_texts_by_name
     )
     headers = _json(_("Headers"), _("Of this action alone."), validate_plain_headers)
-    body = ReadableJSONField(
+    body = OptionalJSONField(
         label=_("Body"),
         required=False,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 4}),
@@ -95,6 +95,7 @@ class ActionForm(forms.ModelForm):  # type: ignore[type-arg]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["parameters"].required = False
+        self.fields["parameters"].help_text = _("JSON Schema. Empty: the names used above, each a text.")
         self.fields["parameters"].validators.append(validate_schema)
         for name in self.parts:
             if name in self.instance.definition:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import mcp_types
 from jsonschema import Draft202012Validator, SchemaError
+from referencing import Registry
+from referencing.exceptions import Unresolvable
 
 from tools_admin.connectors.person import Answer, Question, asking
 
@@ -27,9 +30,17 @@ async def elicited(params: mcp_types.ElicitRequestParams) -> mcp_types.ElicitRes
         return _refusal("Only flat forms of at most 20 plain fields are shown to people.")
     answer = await ask(Question(params.message[:2_000], schema))
     content = with_defaults(schema, answer.content)
-    if answer.action == "accept" and not Draft202012Validator(schema).is_valid(content):
+    if answer.action == "accept" and not _fits(schema, content):
         return _refusal("The person's answer does not fit the form.")
     return _result(Answer(answer.action, content))
+
+
+def _fits(schema: dict[str, Any], content: dict[str, Any]) -> bool:
+    """With a registry of its own: without one a reference to elsewhere would be fetched."""
+    try:
+        return Draft202012Validator(schema, registry=Registry()).is_valid(content)
+    except (Unresolvable, RecursionError, re.error):
+        return False
 
 
 def _flat(schema: dict[str, Any]) -> dict[str, Any] | None:
