@@ -11,10 +11,11 @@ from pydantic import Field
 
 from accounts.auth import AsyncApiAuth, caller, sign_in_of
 from agentapp.database import in_thread
-from conversations import approvals, branching, reconciliation, services, sse, tree
+from conversations import approvals, branching, questions, reconciliation, services, sse, tree
 from conversations.health import worker_seen
-from conversations.models import Approval, Call, Conversation, Message, Run, RunEvent
+from conversations.models import Approval, Call, Conversation, Message, Question, Run, RunEvent
 from conversations.schemas import (
+    AnswerIn,
     ApprovalOut,
     CallOut,
     ConversationOut,
@@ -26,6 +27,7 @@ from conversations.schemas import (
     MessageOut,
     MessagePage,
     MessagePatch,
+    QuestionOut,
     ResolutionIn,
     ReturnedOut,
     RunIn,
@@ -89,6 +91,18 @@ def retry_run(request: HttpRequest, run_id: UUID) -> tuple[int, Run]:
 @router.post("/runs/{uuid:run_id}/resolve", response=RunOut, summary="Settle a call whose outcome is unknown")
 def resolve(request: HttpRequest, run_id: UUID, body: ResolutionIn) -> Run:
     return reconciliation.resolve(caller(request), run_id, body.call, body.outcome, body.result)
+
+
+@router.get("/runs/{uuid:run_id}/questions", response=list[QuestionOut], summary="What a run asked its person")
+def list_questions(request: HttpRequest, run_id: UUID) -> list[Question]:
+    if not Run.objects.visible_to(caller(request)).filter(id=run_id).exists():
+        raise Http404
+    return list(Question.objects.visible_to(caller(request)).filter(run_id=run_id)[:LISTED])
+
+
+@router.post("/runs/{uuid:run_id}/answer", response=QuestionOut, summary="Answer a question of the agent or a tool")
+def answer(request: HttpRequest, run_id: UUID, body: AnswerIn) -> Question:
+    return questions.answer(caller(request), run_id, body.request, body.action, body.value)
 
 
 @router.get("/approvals", response=list[ApprovalOut], summary="Requests that wait for you, or were decided")

@@ -16,7 +16,7 @@ from accounts.models import User
 from accounts.services import key_for_authorization
 from accounts.sign_ins import SignIn
 from agentapp.database import in_thread
-from conversations import approvals, reconciliation, services
+from conversations import approvals, questions, reconciliation, services
 from conversations.errors import ConversationError
 from conversations.hub import Entry, process_hub
 from conversations.live import user_key
@@ -153,6 +153,15 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         run, call, result = UUID(str(action["run"])), str(action["call"]), str(action.get("result") or "")
         await in_thread(reconciliation.resolve, self.user, run, call, outcome, result)
 
+    async def answer(self, action: dict[str, Any]) -> None:
+        value, how = action.get("value"), str(action.get("action") or "accept")
+        if how not in questions.STATES:
+            raise ValueError(f"an action is one of {', '.join(questions.STATES)}")
+        if not isinstance(value or {}, dict):
+            raise ValueError("value must be an object")
+        run, question = UUID(str(action["run"])), UUID(str(action["request"]))
+        await in_thread(questions.answer, self.user, run, question, how, value or {})
+
     async def watch(self, action: dict[str, Any]) -> None:
         after = {UUID(run): int(seq) for run, seq in (action.get("after") or {}).items()}
         await self._watch(UUID(str(action["conversation"])), after)
@@ -210,6 +219,7 @@ _ACTIONS: dict[str, Callable[[PageConsumer, dict[str, Any]], Any]] = {
     "retry": PageConsumer.retry,
     "decide": PageConsumer.decide,
     "resolve": PageConsumer.resolve,
+    "answer": PageConsumer.answer,
     "watch": PageConsumer.watch,
     "unwatch": PageConsumer.unwatch,
 }

@@ -17,11 +17,12 @@ class Open(NamedTuple):
     calls: bool
     steps: bool
     approvals: bool
+    questions: bool
     interrupts: bool
 
 
 def what_is_open(run: Run) -> Open:
-    """One question instead of four."""
+    """One query instead of five."""
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -30,6 +31,7 @@ def what_is_open(run: Run) -> Open:
                  FROM conversations_runevent
                  WHERE run_id = %(run)s AND channel = 'step' AND data->>'type' IN ('thinking', 'iteration')),
                 EXISTS (SELECT 1 FROM conversations_approval WHERE run_id = %(run)s AND state = 'pending'),
+                EXISTS (SELECT 1 FROM conversations_question WHERE run_id = %(run)s AND state = 'pending'),
                 EXISTS (SELECT 1 FROM conversations_interrupt WHERE run_id = %(run)s AND state IN ('queued', 'read'))
             """,
             {"run": run.id},

@@ -140,6 +140,22 @@ class NothingToResolve(ConversationError):
         super().__init__("No call of this run waits to be settled.")
 
 
+class InvalidAnswer(ConversationError):
+    code = "invalid_answer"
+    status = 422
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"The answer does not fit what was asked: {problem}")
+
+
+class NothingToAnswer(ConversationError):
+    code = "nothing_to_answer"
+    status = 409
+
+    def __init__(self) -> None:
+        super().__init__("This question is not open any more: it was answered, or the run went on without it.")
+
+
 class PersonDisabled(Exception):
     """The person whose run it is was disabled while it was going on."""
 

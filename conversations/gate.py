@@ -9,6 +9,7 @@ from typing import Any
 from agentapp.engine import AgentTool, Allow, Deny, Event, RunSuspended, Tool
 from conversations.allotments import Amount, BudgetExhausted
 from conversations.approvals import approval_data, permit
+from conversations.asking import ASK_USER, Asking
 from conversations.journal import DatabaseJournal
 from conversations.models import Run
 from conversations.patience import patiently
@@ -17,8 +18,8 @@ from tools_admin.compact import CatalogTool, addressed, readdressed
 
 
 class Gate:
-    def __init__(self, run: Run, journal: DatabaseJournal, permissions: Permissions) -> None:
-        self._run, self._journal, self._permissions = run, journal, permissions
+    def __init__(self, run: Run, journal: DatabaseJournal, permissions: Permissions, asking: Asking) -> None:
+        self._run, self._journal, self._permissions, self._asking = run, journal, permissions, asking
 
     async def decide(self, tool: Tool, arguments: dict[str, Any], key: str) -> Allow | Deny:
         """Raises RunSuspended when a person has to say so first."""
@@ -28,6 +29,8 @@ class Gate:
         asked = await self._permissions.of_tool(self._run.user_id, name)
         if asked is None:
             return Deny(f"The tool {name} is not available any more.")
+        if name == ASK_USER:
+            await self._asking.before(given, key)
         decision: Allow | Deny = Allow()
         if asked.needs_approval:
             decision = readdressed(tool, name, await self._ask_person(name, given, key))

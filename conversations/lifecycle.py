@@ -22,7 +22,7 @@ from conversations import allotments, claims, live
 from conversations.crash_points import reach
 from conversations.endings import close_calls, open_steps, what_is_open
 from conversations.events import KeyedEvent
-from conversations.models import Approval, Call, Conversation, Interrupt, Message, Run, RunEvent
+from conversations.models import Approval, Call, Conversation, Interrupt, Message, Question, Run, RunEvent
 from tools_admin.services import agent_for
 
 log = logging.getLogger(__name__)
@@ -89,6 +89,8 @@ def end_run(
         closing.append(KeyedEvent("end/error", "error", data))
     if open_now.approvals:
         run.approvals.filter(state=Approval.State.PENDING).update(state=Approval.State.SUPERSEDED)
+    if open_now.questions:
+        run.questions.pending().update(state=Question.State.SUPERSEDED)
     add_events(run, [*closing, KeyedEvent.of("end/done", Event("done", _done(run, message)))], ended=True)
     run.save()
     leaf = _hand_over(run, left, message.id if message else tip)
@@ -126,6 +128,9 @@ def suspend(run: Run, reason: str, request: dict[str, Any]) -> None:
     if _was_stopped(run):
         return
     if reason == "approval" and not run.approvals.filter(state=Approval.State.PENDING).exists():
+        put_back(run)
+        return
+    if reason == "input" and not run.questions.pending().exists():
         put_back(run)
         return
     run.status, run.reason, run.lease_owner, run.lease_expires_at = Run.Status.WAITING, reason, "", None

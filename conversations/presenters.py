@@ -13,7 +13,8 @@ from django.utils.translation import ngettext
 
 from accounts.models import User
 from conversations.approvals import approval_data
-from conversations.models import Approval, Call, Conversation, Message, Run, RunEvent
+from conversations.models import Approval, Call, Conversation, Message, Question, Run, RunEvent
+from conversations.questions import question_data
 from conversations.tree import Siblings, place
 from tools_admin.modes import Mode
 
@@ -127,6 +128,11 @@ def present_doubt(call: Call) -> dict[str, Any]:
     """A call of which nobody saw the end, as the run's `request` names it, with where it comes from."""
     asked = {"tool_name": call.request.get("name", ""), "tool_args": call.request.get("arguments", {})}
     return {"call": call.key, **asked, **_origin(call.run)}
+
+
+def present_question(question: Question) -> dict[str, Any]:
+    """A question that waits for its person's answer, with where it comes from."""
+    return {**question_data(question), **_origin(question.run)}
 
 
 def _origin(run: Run) -> dict[str, Any]:

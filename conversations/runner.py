@@ -24,6 +24,7 @@ from agentapp.engine import (
 )
 from conversations.allotments import Allotted, Amount, draw
 from conversations.appender import Appender, RunLog
+from conversations.asking import Asking
 from conversations.binding import note_fallback
 from conversations.claims import MAX_CRASHES, Claim
 from conversations.crash_points import reach
@@ -40,9 +41,11 @@ from conversations.permission import Permissions, refusal
 from conversations.preparation import Prepared, claim_interrupts, prepare, total_usage, waiting_interrupts
 from conversations.purse import Purse
 from conversations.reconciliation import unknown_call
+from conversations.tools import run_tools
 from conversations.writer import Writer
 from tools_admin.clients import ModelClients
 from tools_admin.connectors.base import current_run
+from tools_admin.connectors.person import asking, in_run
 from tools_admin.errors import NoModel
 
 log = logging.getLogger(__name__)
@@ -160,10 +163,13 @@ class RunExecution:
         state = {"status": "running", "attempt": journal.attempt, **bound}
         journal.note(f"run/running/{self.claimed.epoch}", Event("run", state))
         self._follow_fallbacks(prepared, journal)
+        ask = Asking(prepared.run, journal)
+        asking.set(ask.in_the_middle)
+        in_run.set(run_tools(prepared.run, ask))
         shared = {
             "journal": journal,
             "emit": answer.emit,
-            "gate": Gate(prepared.run, journal, self._permissions).decide,
+            "gate": Gate(prepared.run, journal, self._permissions, ask).decide,
         }
         agent = await agent_for(prepared, shared)
         self._queue(said)
@@ -246,6 +252,8 @@ class RunExecution:
         def wait(run: Run) -> None:
             if reason == "reconciliation":
                 suspend(run, reason, unknown_call(run, key))
+            elif reason == "input":
+                suspend(run, reason, {"questions": [str(question.id) for question in run.questions.pending()]})
             else:
                 pending = run.approvals.filter(state="pending")
                 suspend(run, reason, {"approvals": [str(approval.id) for approval in pending]})

@@ -158,6 +158,26 @@ class ResolutionIn(StrictSchema):
     result: str = Field("", max_length=50_000)
 
 
+class AnswerIn(StrictSchema):
+    request: UUID = Field(description="The question, as the run's `request` and its events name it.")
+    action: Literal["accept", "decline", "withdraw"] = "accept"
+    value: dict[str, Any] = Field({}, description="The fields that the question asks for.")
+
+
+class QuestionOut(Schema):
+    id: UUID
+    run: UUID = Field(alias="run_id")
+    source: str
+    text: str
+    fields: dict[str, Any]
+    url: str
+    state: str
+    answer: dict[str, Any]
+    expires_at: datetime
+    answered_at: datetime | None
+    created_at: datetime
+
+
 class ModelStatus(Schema):
     state: str
     message: str

@@ -13,6 +13,7 @@ from conversations import claims
 from conversations.approvals import expire_approvals
 from conversations.lifecycle import end_run, enqueue, wake
 from conversations.models import Run
+from conversations.questions import expire_questions
 from tools_admin.services import sync_environment
 
 log = logging.getLogger(__name__)
@@ -33,6 +34,7 @@ def sweep() -> None:
     for run_id in due:
         enqueue(run_id)
     expire_approvals()
+    expire_questions()
     for run_id in claims.overdue_runs():
         with transaction.atomic():
             run = Run.objects.active().select_for_update().filter(id=run_id).first()

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.models import User
 from conversations import tree
-from conversations.models import Approval, Call, Conversation, Interrupt, Message, Run, RunEvent
+from conversations.models import Approval, Call, Conversation, Interrupt, Message, Question, Run, RunEvent
 from conversations.presenters import (
     Turn,
     attempts,
@@ -23,6 +23,7 @@ from conversations.presenters import (
     page_state,
     present_approval,
     present_doubt,
+    present_question,
 )
 from conversations.services import record_inspection, record_inspections
 from conversations.trace import present_calls
@@ -166,9 +167,11 @@ def approvals(request: HttpRequest) -> HttpResponse:
     asked = Approval.objects.visible_to(user).filter(state=Approval.State.PENDING)
     shown = list(asked.select_related("run__message", "run__user")[:LISTED_REQUESTS])
     record_inspections((approval.run for approval in shown), user)
+    questions = Question.objects.visible_to(user).pending()
     doubtful = Call.objects.visible_to(user).in_doubt()
     requests = [
         *(present_approval(approval, user) for approval in shown),
+        *(present_question(question) for question in questions.select_related("run__message")[:LISTED_REQUESTS]),
         *(present_doubt(call) for call in doubtful.select_related("run__message")[:LISTED_REQUESTS]),
     ]
     context = {"requests": requests, "page": {"requests": requests}, "sidebar": sidebar(request)}

@@ -55,10 +55,11 @@ def seed() -> None:
 
 
 def _seed_tools() -> None:
-    from tools_admin.connectors.builtin.connector import BUILTIN
+    from tools_admin.connectors.builtin.connector import builtin_specs
 
     builtin, _ = Connector.objects.get_or_create(kind="builtin", defaults={"name": "Built in"})
-    for name, (spec, _function) in BUILTIN.items():
+    specs = {spec.name: spec for spec in builtin_specs()}
+    for name, spec in specs.items():
         definition = {
             "key": name,
             "description": spec.description,
@@ -71,12 +72,15 @@ def _seed_tools() -> None:
             Tool.objects.create(connector=builtin, name=name, **definition, **limits)
         else:
             _change(tool, definition)
-    builtin.tools.exclude(name__in=BUILTIN).delete()
+    builtin.tools.exclude(name__in=specs).delete()
 
 
 def _seed_agent() -> None:
     agent = Agent.objects.create(**PRESET, is_default=True)
-    agent.tools.set(Tool.objects.filter(connector__kind="builtin"))
+    from tools_admin.connectors.builtin.connector import BUILTIN
+
+    # The few that a small model can tell apart; the others are an administrator's to add.
+    agent.tools.set(Tool.objects.filter(connector__kind="builtin", name__in=BUILTIN))
 
 
 def sync_environment() -> None:

@@ -68,7 +68,7 @@ from .structured import UNSET, StructuredCallResult, structured_llm_call
 from .tokens import budget_for, estimate_tokens
 from .tool_batch import Allow, Deny, Gate, current_call_key
 from .tool_function import tool
-from .tools import Artifact, Tool, ToolRegistry, ToolResult
+from .tools import Artifact, Tool, ToolRegistry, ToolResult, clock_stopped
 
 __all__ = [
     "TOOL_SELECTION_MAX",
@@ -144,6 +144,7 @@ __all__ = [
     "Verdict",
     "Workflow",
     "budget_for",
+    "clock_stopped",
     "current_call_key",
     "estimate_tokens",
     "evaluate_draft",

@@ -63,7 +63,7 @@ def tool_done(iteration: int, call_id: str, tool_name: str, result: dict[str, An
         "iter_elapsed": result["elapsed"],
         "content_type": result["content_type"],
         "artifacts": [
-            {"filename": a["filename"], "content_type": a["content_type"], "size": a["size"]}
+            {name: a[name] for name in ("id", "filename", "content_type", "size") if name in a}
             for a in result["artifacts"]
         ],
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import contextvars
 import inspect
 import json
@@ -29,13 +30,18 @@ _SPOKEN_TYPES = {"text/html": "HTML", "text/markdown": "Markdown"}
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A file that a tool made."""
+    """A file that a tool made; with `stored` its data lies elsewhere under that id, and `size` says how large it is."""
 
     filename: str
     content_type: str
     data: bytes
+    stored: str = ""
+    size: int = 0
 
     def to_dict(self) -> dict[str, Any]:
+        if self.stored:
+            described = {"filename": self.filename, "content_type": self.content_type}
+            return {**described, "size": self.size, "id": self.stored}
         return {
             "filename": self.filename,
             "content_type": self.content_type,
@@ -45,7 +51,8 @@ class Artifact:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Artifact:
-        return cls(data["filename"], data["content_type"], base64.b64decode(data["data"]))
+        content = base64.b64decode(data.get("data", ""))
+        return cls(data["filename"], data["content_type"], content, data.get("id", ""), data["size"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +118,11 @@ class Tool:
         """Runs the tool. Whatever goes wrong inside it is a result with `is_error`."""
         try:
             async with asyncio.timeout(self.timeout) as deadline:
-                value = await self._invoke(arguments)
+                token = _deadline.set(deadline)
+                try:
+                    value = await self._invoke(arguments)
+                finally:
+                    _deadline.reset(token)
         except TimeoutError as error:
             if not deadline.expired():
                 return ToolResult(f"TimeoutError: {error}", is_error=True)
@@ -130,6 +141,25 @@ class Tool:
             return await self.run(**arguments)
         value = await _in_thread(self.run, arguments)
         return await value if inspect.isawaitable(value) else value
+
+
+_deadline: contextvars.ContextVar[asyncio.Timeout | None] = contextvars.ContextVar("engine_tool_deadline", default=None)
+
+
+@contextlib.contextmanager
+def clock_stopped() -> Iterator[None]:
+    """For a tool that waits for a person: the time it may take does not run meanwhile."""
+    deadline, loop = _deadline.get(), asyncio.get_running_loop()
+    until = deadline.when() if deadline else None
+    if deadline is None or until is None:
+        yield
+        return
+    left = until - loop.time()
+    deadline.reschedule(None)
+    try:
+        yield
+    finally:
+        deadline.reschedule(loop.time() + left)
 
 
 async def _in_thread(run: Callable[..., Any], arguments: dict[str, Any]) -> Any:

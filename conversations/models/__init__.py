@@ -5,7 +5,7 @@ request to a row is `visible_to(user)`.
 """
 
 from conversations.models.money import Allotment
-from conversations.models.people import Approval, Inspection, Interrupt, Settlement
+from conversations.models.people import Approval, Inspection, Interrupt, Question, Settlement
 from conversations.models.record import Call, Doubt, Run, RunEvent
 from conversations.models.talk import Conversation, Message
 
@@ -18,6 +18,7 @@ __all__ = [
     "Inspection",
     "Interrupt",
     "Message",
+    "Question",
     "Run",
     "RunEvent",
     "Settlement",

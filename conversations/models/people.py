@@ -91,6 +91,52 @@ class Approval(models.Model):
         return f"{self.tool_name}: {self.get_state_display()}"
 
 
+class QuestionQuerySet(models.QuerySet["Question"]):
+    def visible_to(self, user: User) -> Self:
+        """Whoever may answer: the person whose run asks."""
+        return self.filter(run__user_id=user.pk) if user.is_active else self.none()
+
+    def pending(self) -> Self:
+        return self.filter(state=Question.State.PENDING)
+
+
+class Question(models.Model):
+    """What a tool wants to know of the person: the agent's own question, or one of a server it calls."""
+
+    class State(models.TextChoices):
+        PENDING = "pending", "Waits for an answer"
+        ANSWERED = "answered", "Answered"
+        DECLINED = "declined", "Not answered"
+        EXPIRED = "expired", "Expired"
+        SUPERSEDED = "superseded", "Not asked any more"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="questions")
+    key = models.CharField(max_length=210, help_text="The position of the call that asks, and which question it is.")
+    source = models.CharField(max_length=100, blank=True, help_text="The tool that asks; empty: the agent.")
+    text = models.TextField()
+    fields = models.JSONField(default=dict, help_text="JSON Schema of the answer: an object of plain fields.")
+    url = models.CharField(max_length=2_000, blank=True, help_text="A page that the person is asked to visit.")
+    state = models.CharField(max_length=10, choices=State, default=State.PENDING)
+    answer = models.JSONField(default=dict)
+    expires_at = models.DateTimeField()
+    answered_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = QuestionQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["created_at"]
+        indexes = [
+            # the sweeper's question
+            models.Index(fields=["expires_at"], condition=Q(state="pending"), name="question_expiry"),
+        ]
+        constraints = [models.UniqueConstraint(fields=["run", "key"], name="question_once_per_position")]
+
+    def __str__(self) -> str:
+        return f"{self.text[:60]}: {self.get_state_display()}"
+
+
 class Inspection(models.Model):
     """A look at somebody else's run: allowed to holders of `view_all_runs`, and recorded."""
 

@@ -1,8 +1,11 @@
-"""A tool in the middle of its work asks the person whose run it is; `asking` is set by whoever runs it."""
+"""What a tool may ask of the run that it works for; the two variables are set by whoever runs it.
+
+`asking`: a question to the person, in the middle of the tool's work. `in_run`: the built-in tools that need a run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -30,4 +33,5 @@ class Answer:
 
 Ask = Callable[[Question], Awaitable[Answer]]
 
+in_run: ContextVar[Mapping[str, Callable[..., Awaitable[Any]]] | None] = ContextVar("in_run", default=None)
 asking: ContextVar[Ask | None] = ContextVar("asking", default=None)

@@ -7,7 +7,7 @@ import { startFeedback, startPin } from "#chat/marks.js";
 import { modeName } from "#chat/modes.js";
 import { renderInto } from "#chat/render.js";
 import { Requests } from "#chat/requests.js";
-import { isEnded, pending } from "#chat/run-state.js";
+import { isEnded, open, pending } from "#chat/run-state.js";
 import { Timeline } from "#chat/timeline.js";
 
 /** @typedef {import("#chat/run-state.js").Run} Run */
@@ -105,7 +105,7 @@ function outcome(run) {
   if (run.status === "failed") return { words: run.error || gettext("The run broke off. Your message is kept."), kind: "notice-danger", symbol: "circle-alert" };
   if (run.status === "queued" && run.reason === "model_unavailable") return { words: gettext("The model is not answering. Your message is kept and will be tried again."), kind: "notice-warn", symbol: "clock" };
   if (run.status === "queued" && run.reason === "model_loading") return { words: gettext("The model is still being loaded. Your message is kept and runs as soon as it is ready."), kind: "", symbol: "clock" };
-  if (run.status === "waiting" && pending(run).length === 0 && !run.doubt) return { words: gettext("Waiting for a person to decide."), kind: "notice-wait", symbol: "clock" };
+  if (run.status === "waiting" && pending(run).length === 0 && open(run).length === 0 && !run.doubt) return { words: gettext("Waiting for a person to decide."), kind: "notice-wait", symbol: "clock" };
   if (run.reason.startsWith("limit") || run.reason === "max_iterations") return { words: gettext("The run reached its limit; the answer says what was done and what was not."), kind: "notice-warn", symbol: "triangle-alert" };
   return { words: "", kind: "", symbol: "info" };
 }

@@ -4,6 +4,7 @@ import { h, icon, one, setText } from "#app/dom.js";
 import { gettext } from "#app/i18n.js";
 import { ApprovalCard } from "#chat/approval-card.js";
 import { DoubtCard } from "#chat/doubt-card.js";
+import { InquiryCard } from "#chat/inquiry-card.js";
 import { decisionWords } from "#chat/phrases.js";
 import { list, waiting } from "#chat/shell.js";
 import { Socket } from "#chat/socket.js";
@@ -11,10 +12,13 @@ import { Socket } from "#chat/socket.js";
 const { requests } = JSON.parse(one("#page-data").textContent ?? "{}");
 /** @type {Map<string, HTMLElement>} by approval */
 const cards = new Map();
+/** @type {Map<string, HTMLElement>} by question */
+const inquiries = new Map();
 const runs = new Set(requests.map((/** @type {any} */ r) => r.run));
 
 for (const request of requests) {
   if (request.approval_id) showApproval(request);
+  else if (request.question_id) showInquiry(request);
   else showDoubt(request);
 }
 new Socket({ onOpen: () => {}, onState: () => {}, onMessage: ({ channel, data }) => personal[channel]?.(data) });
@@ -33,6 +37,16 @@ function showDoubt({ run, call, tool_name: tool, tool_args: args }) {
   new DoubtCard({ run, call, tool, args }, element, () => settle(element, gettext("Settled; the run goes on.")));
 }
 
+/** @param {any} data */
+function showInquiry({ question_id: id, run, status, source, text, fields, url, expires_at: expires }) {
+  const element = one(`[data-inquiry="${CSS.escape(id)}"]`);
+  inquiries.set(id, element);
+  new InquiryCard({ id, run, status, source, text, fields, url, expires }, element, (now) => settle(element, answerWords(now)));
+}
+
+/** @param {string} status */
+const answerWords = (status) => (status === "answered" ? gettext("Answered; the run goes on.") : gettext("Not answered; the run goes on."));
+
 /** @param {HTMLElement} element @param {string} words */
 function settle(element, words) {
   if (!element.isConnected) return;
@@ -45,6 +59,10 @@ const personal = {
   approval(data) {
     const element = cards.get(data.approval_id);
     if (element && data.status !== "pending") settle(element, decisionWords({ ...data, tool: data.tool_name, comment: data.comment ?? "" }));
+  },
+  question(data) {
+    const element = inquiries.get(data.question_id);
+    if (element && data.status !== "pending") settle(element, answerWords(data.status));
   },
   run(data) {
     list.run(data.conversation, data.status);

@@ -3,7 +3,8 @@
 import { ApiError, request } from "#app/api.js";
 import { toast } from "#app/toast.js";
 import { decide } from "#chat/approval-card.js";
-import { pending } from "#chat/run-state.js";
+import { answer } from "#chat/inquiry-card.js";
+import { open, pending } from "#chat/run-state.js";
 import { shown } from "#chat/shell.js";
 
 const OTHERS_MS = 1500; // the page where it was written comes first
@@ -33,6 +34,7 @@ export class Meanwhile {
   /** Every request that the run waits for; then it goes on and reads what was sent. @param {Run} run */
   async withdraw(run) {
     for (const approval of pending(run)) await attempt(decide(approval.id, "withdraw"));
+    for (const inquiry of open(run)) await attempt(answer(inquiry, "withdraw"));
   }
 
   /** The server has given a message back. @param {string} id */

@@ -2,7 +2,8 @@
 
 import { ApprovalCard } from "#chat/approval-card.js";
 import { DoubtCard } from "#chat/doubt-card.js";
-import { pending, requeued } from "#chat/run-state.js";
+import { InquiryCard } from "#chat/inquiry-card.js";
+import { open, pending, requeued } from "#chat/run-state.js";
 
 /** @typedef {import("#chat/run-state.js").Run} Run */
 
@@ -22,12 +23,16 @@ export class Requests {
   update(run) {
     const wanted = new Set(pending(run).map((a) => a.id));
     if (run.doubt) wanted.add(run.doubt.call);
+    for (const { id } of open(run)) wanted.add(id);
     for (const [key, card] of this.cards) if (!wanted.has(key)) this.#remove(key, card);
     for (const approval of pending(run)) {
       this.#add(approval.id, () => new ApprovalCard(approval, undefined, (now) => this.#decided(run, approval, now)).element);
     }
     const { doubt } = run;
     if (doubt) this.#add(doubt.call, () => new DoubtCard(doubt, undefined, () => this.#settled(run)).element);
+    for (const inquiry of open(run)) {
+      this.#add(inquiry.id, () => new InquiryCard(inquiry, undefined, (status) => this.#answered(run, inquiry, status)).element);
+    }
     this.root.hidden = this.cards.size === 0;
   }
 
@@ -35,6 +40,13 @@ export class Requests {
   #decided(run, approval, now) {
     approval.status = now.status;
     if (pending(run).length === 0 && run.status === "waiting") requeued(run);
+    this.changed();
+  }
+
+  /** @param {Run} run @param {import("#chat/run-state.js").Inquiry} inquiry @param {string} status */
+  #answered(run, inquiry, status) {
+    inquiry.status = status;
+    if (open(run).length === 0 && run.status === "waiting") requeued(run);
     this.changed();
   }
 

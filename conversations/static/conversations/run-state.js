@@ -8,10 +8,12 @@ import { endPlans, foldPhase, foldPlan } from "#chat/plan-state.js";
  *   state: "running" | "done" | "failed" | "stopped", observation: any, error: string, elapsed: number | null, at: number}} Step
  * @typedef {{id: string, status: "pending" | "approved" | "rejected" | "expired" | "superseded", tool: string, args: any, expires: string,
  *   comment: string, why: string, whole: boolean}} Approval a call that waited or waits for a person's word
+ * @typedef {{id: string, run: string, status: string, source: string, text: string, fields: any, url: string, expires: string}} Inquiry
+ *   a question of the agent or of a tool; `fields` is a JSON Schema
  * @typedef {{run: string, call: string, tool: string, args: any}} Doubt a call of which nobody saw the end
  * @typedef {{id: string, seq: number, status: string, reason: string, error: string, retryable: boolean, phase: string, told: string,
  *   mode: string, route: {mode: string, reason?: string, error?: string} | null, plans: import("#chat/plan-state.js").Plan[], planReason: string,
- *   steps: Step[], approvals: Approval[], doubt: Doubt | null, read: string[],
+ *   steps: Step[], approvals: Approval[], inquiries: Inquiry[], doubt: Doubt | null, read: string[],
  *   reasoning: Map<number | string, string>, text: string, length: number, attempt: number, streaming: boolean, started: number,
  *   elapsed: number | null, iterations: number, tokens: number, model: string, why: string, messageId: string}} Run
  */
@@ -25,7 +27,7 @@ const ENDED = new Set(["completed", "failed", "cancelled"]);
  */
 export function createRun(id, known = {}) {
   return {
-    id, seq: 0, status: "queued", reason: "", error: "", retryable: true, phase: "", told: "", mode: "", route: null, plans: [], planReason: "", steps: [], approvals: [], doubt: null, read: [],
+    id, seq: 0, status: "queued", reason: "", error: "", retryable: true, phase: "", told: "", mode: "", route: null, plans: [], planReason: "", steps: [], approvals: [], inquiries: [], doubt: null, read: [],
     reasoning: new Map(), text: "", length: 0, attempt: 0, streaming: false, started: Date.now(), elapsed: null, iterations: 0, tokens: 0, model: "", why: "", messageId: "",
     ...known,
   };
@@ -36,6 +38,9 @@ export const isEnded = (run) => ENDED.has(run.status);
 
 /** What a person is asked about now. @param {Run} run */
 export const pending = (run) => run.approvals.filter((a) => a.status === "pending");
+
+/** What a person is asked to answer now. @param {Run} run */
+export const open = (run) => run.inquiries.filter((i) => i.status === "pending");
 
 /**
  * A run that waited, or whose worker let go of it, is in the queue again. No event of the run says so.
@@ -128,6 +133,13 @@ const channels = {
     if (run.status === "waiting" && run.reason === "approval" && pending(run).length === 0) requeued(run);
   },
 
+  question(run, { question_id: id, status, source, text, fields, url, expires_at: expires }) {
+    const known = run.inquiries.find((i) => i.id === id);
+    if (known) known.status = status;
+    else run.inquiries.push({ id, run: run.id, status, source, text, fields, url, expires });
+    if (run.status === "waiting" && run.reason === "input" && open(run).length === 0) requeued(run);
+  },
+
   step(run, data, at) {
     if (run.status === "queued") run.status = "running";
     if (data.type === "thinking") {
@@ -177,6 +189,7 @@ const channels = {
     for (const step of run.steps) if (step.state === "running") step.state = "stopped";
     for (const approval of pending(run)) approval.status = "superseded";
     endPlans(run);
+    for (const inquiry of open(run)) inquiry.status = "superseded";
     run.doubt = null;
     const { status, reason = "", iterations = run.iterations, elapsed = run.elapsed } = data;
     Object.assign(run, { status, reason, iterations, elapsed, streaming: false, phase: "", messageId: data.message_id ?? run.messageId });

@@ -5,7 +5,7 @@ import { duration, format, gettext, ngettext } from "#app/i18n.js";
 import { modeName } from "#chat/modes.js";
 import { decisionWords, sentence } from "#chat/phrases.js";
 import { PlanView } from "#chat/plan-view.js";
-import { isEnded, pending } from "#chat/run-state.js";
+import { isEnded, open, pending } from "#chat/run-state.js";
 import { gist, showValue } from "#chat/values.js";
 
 /** @typedef {import("#chat/run-state.js").Run} Run @typedef {import("#chat/run-state.js").Step} Step */
@@ -115,6 +115,7 @@ function queuedWords(run) {
 /** @param {Run} run */
 function waitingWords(run) {
   if (run.doubt) return gettext("Waiting for you: the outcome of a call is unknown");
+  if (open(run).length) return gettext("Waiting for your answer");
   const count = pending(run).length;
   return count ? ngettext("Waiting for your approval", "Waiting for %(count)s approvals", count) : gettext("Waiting for a person to decide");
 }

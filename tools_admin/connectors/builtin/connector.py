@@ -5,10 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agentapp.engine import EffectClass, Tool, ToolResult
+from agentapp.engine.tools import as_result
 from tools_admin.connectors.base import Setup, ToolError, ToolSpec, engine_tool
 from tools_admin.connectors.builtin.calculator import calculate
 from tools_admin.connectors.builtin.clock import current_time
 from tools_admin.connectors.builtin.demo_database import query_demo_database
+from tools_admin.connectors.builtin.further import FETCH_PAGE, IN_RUN
+from tools_admin.connectors.person import in_run
 from tools_admin.demo.dataset import describe_tables
 
 
@@ -62,25 +65,38 @@ BUILTIN: dict[str, tuple[ToolSpec, Callable[..., str]]] = {
 
 
 class BuiltinConnector:
-    """The tools of this folder. They are quick, but not free: each call runs in a thread, off the runs' loop."""
+    """The tools of this folder. The quick ones are not free: each call runs in a thread, off the runs' loop."""
 
     def __init__(self, setup: Setup) -> None:
         pass
 
     async def check(self) -> str:
-        return f"{len(BUILTIN)} tools are built in."
+        return f"{len(builtin_specs())} tools are built in."
 
     async def discover(self) -> Sequence[ToolSpec]:
-        return [spec for spec, _ in BUILTIN.values()]
+        return builtin_specs()
 
     async def call(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> ToolResult:
-        if spec.name not in BUILTIN:
-            raise ToolError(f"There is no built-in tool {spec.name!r}; there are {', '.join(BUILTIN)}.")
-        _, function = BUILTIN[spec.name]
-        return ToolResult(await asyncio.to_thread(function, **arguments))
+        if spec.name in BUILTIN:
+            _, function = BUILTIN[spec.name]
+            return ToolResult(await asyncio.to_thread(function, **arguments))
+        if spec.name == FETCH_PAGE.name:
+            from tools_admin.connectors.builtin.web_page import fetch_page
+
+            return ToolResult(await fetch_page(**arguments))
+        if spec.name in IN_RUN:
+            if work := (in_run.get() or {}).get(spec.name):
+                return as_result(await work(**arguments))
+            raise ToolError(f"{spec.name} works only in a conversation.")
+        names = ", ".join(known.name for known in builtin_specs())
+        raise ToolError(f"There is no built-in tool {spec.name!r}; there are {names}.")
+
+
+def builtin_specs() -> list[ToolSpec]:
+    return [*(spec for spec, _ in BUILTIN.values()), FETCH_PAGE, *IN_RUN.values()]
 
 
 def builtin_tools() -> list[Tool]:
-    """All built-in tools, ready for an agent."""
+    """The built-in tools that need neither a network nor a run, ready for an agent."""
     connector = BuiltinConnector(Setup())
     return [engine_tool(connector.call, spec) for spec, _ in BUILTIN.values()]
