@@ -27,7 +27,10 @@ class BudgetQuerySet(models.QuerySet["Budget"]):
         """One's own and those of one's groups."""
         if not user.is_active:
             return self.none()
-        return self.filter(Q(user=user.pk) | Q(group__in=user.groups.all()) | Q(api_key__user=user.pk))
+        mine = Q(user=user.pk) | Q(group__user=user.pk) | Q(api_key__user=user.pk)
+        return self.filter(pk__in=self.model.objects.filter(mine).values("pk")).select_related(
+            "user", "group", "api_key__user"
+        )
 
 
 class Budget(models.Model):
@@ -38,9 +41,23 @@ class Budget(models.Model):
         TOKENS = "tokens", gettext_lazy("Tokens")
 
     user = models.OneToOneField(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, blank=True, related_name="budget"
+        settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="budget",
+        verbose_name=gettext_lazy("user"),
+        help_text=gettext_lazy("Of all their runs. Either this, or a group, or an API key."),
     )
-    group = models.OneToOneField("auth.Group", on_delete=models.CASCADE, null=True, blank=True, related_name="budget")
+    group = models.OneToOneField(
+        "auth.Group",
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="budget",
+        verbose_name=gettext_lazy("group"),
+        help_text=gettext_lazy("One purse for all members."),
+    )
     api_key = models.OneToOneField(
         "accounts.ApiKey",
         on_delete=models.CASCADE,
@@ -48,8 +65,15 @@ class Budget(models.Model):
         blank=True,
         related_name="budget",
         verbose_name=gettext_lazy("API key"),
+        help_text=gettext_lazy("Of the runs that a program starts with it."),
     )
-    unit = models.CharField(gettext_lazy("counts"), max_length=6, choices=Unit, default=Unit.COST)
+    unit = models.CharField(
+        gettext_lazy("counts"),
+        max_length=6,
+        choices=Unit,
+        default=Unit.COST,
+        help_text=gettext_lazy("Money needs prices of the models; tokens are counted in and out."),
+    )
     period = models.CharField(
         gettext_lazy("period"),
         max_length=5,
@@ -115,9 +139,20 @@ class Budget(models.Model):
         return max(0, self.limit - self.used_now())
 
     @property
+    def ends(self) -> datetime:
+        """When it begins anew."""
+        return self.bounds(timezone.now())[1]
+
+    @property
     def is_low(self) -> bool:
         """Whether so much is used that people are warned."""
         return self.used_now() * 100 >= self.limit * self.warn_percent
 
     def shown(self, amount: int) -> str:
         return shown_money(amount) if self.unit == self.Unit.COST else shown_tokens(amount)
+
+
+def tightest(user: "User") -> Budget | None:
+    """Of the budgets that pay for what a person does in the pages, the one of which the least is left. One query."""
+    budgets = [budget for budget in Budget.objects.visible_to(user) if budget.api_key_id is None]
+    return min(budgets, key=lambda budget: budget.left / max(1, budget.limit), default=None)

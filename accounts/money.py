@@ -11,7 +11,7 @@ def shown_money(micro: int) -> str:
     """`3.10 USD`, in the language's notation; less than a unit with as many digits as it takes to see it."""
     value = micro / MICRO
     digits = 2 if micro == 0 or abs(value) >= 0.1 else 4 if abs(value) >= 0.001 else 6
-    return f"{number_format(value, digits, force_grouping=True)} {settings.CURRENCY}"
+    return f"{number_format(round(value, digits), digits, force_grouping=True)} {settings.CURRENCY}"
 
 
 def shown_tokens(count: int) -> str:

@@ -86,7 +86,10 @@ UNFOLD = {
             },
             {
                 "title": _("Agents"),
-                "items": [_page(_("Agents"), "support_agent", "tools_admin_agent", "tools_admin.edit_agents")],
+                "items": [
+                    _page(_("Agents"), "support_agent", "tools_admin_agent", "tools_admin.edit_agents"),
+                    _page(_("Agents' budgets"), "wallet", "tools_admin_agentbudget", "tools_admin.view_agentbudget"),
+                ],
             },
             {
                 "title": _("People"),
@@ -95,6 +98,7 @@ UNFOLD = {
                     _page(_("Groups"), "group", "auth_group", "auth.view_group"),
                     _page(_("Invitations"), "mail", "accounts_invitation", "accounts.view_invitation"),
                     _page(_("API keys"), "key", "accounts_apikey", "accounts.view_apikey"),
+                    _page(_("Budgets"), "account_balance_wallet", "accounts_budget", "accounts.view_budget"),
                 ],
             },
             {

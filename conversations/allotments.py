@@ -19,7 +19,8 @@ from django.db.models import Q, QuerySet
 from django.utils import formats, timezone
 from django.utils.translation import gettext as _
 
-from accounts.models import Budget
+from accounts.budgets import tightest
+from accounts.models import Budget, User
 from agentapp.engine import LimitReached
 from conversations import live
 from conversations.errors import LeaseLost
@@ -146,6 +147,16 @@ def close(run: Run) -> None:
     _give_back(run, budgets, Amount(run.cost, run.tokens))
     _save(budgets)
     run.allotted_cost = run.allotted_tokens = run.purse_until = None
+    if budgets:
+        transaction.on_commit(lambda: _tell_left(run.user_id))
+
+
+def _tell_left(user_id: int) -> None:
+    """Open pages show what is left."""
+    budget = tightest(User.objects.get(pk=user_id))
+    if budget is not None:
+        data = {"unit": str(budget.unit), "left": budget.left, "low": budget.is_low}
+        live.tell_user(user_id, "budget", data)
 
 
 def _locked(budgets: QuerySet[Budget]) -> list[Budget]:

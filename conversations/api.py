@@ -1,10 +1,12 @@
 """REST: endpoints take, services do, schemas give."""
 
+from datetime import date, timedelta
 from typing import Annotated
 from uuid import UUID
 
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
+from django.utils import timezone
 from ninja import Router, Status
 from ninja.errors import HttpError
 from pydantic import Field
@@ -34,7 +36,9 @@ from conversations.schemas import (
     RunOut,
     SentOut,
     StatusOut,
+    UsageOut,
 )
+from conversations.usage import MOST_DAYS, By, Usage, usage
 from conversations.watch import wait_for_end
 from tools_admin.services import model_status
 
@@ -198,6 +202,18 @@ def regenerate(request: HttpRequest, message_id: UUID) -> Status[Run]:
 @router.post("/messages/{uuid:message_id}/recall", response=MessageOut, summary="Take back a message nobody has read")
 def recall_message(request: HttpRequest, message_id: UUID) -> Message:
     return services.recall_message(caller(request), message_id)
+
+
+@router.get("/usage", response=list[UsageOut], summary="Tokens and cost by day, user, model or tool")
+def get_usage(
+    request: HttpRequest, by: By = "day", since: date | None = None, until: date | None = None
+) -> list[Usage]:
+    """Of the last 30 days, unless told otherwise: of your runs, of all with the right to look at them."""
+    until = min(until or timezone.localdate(), timezone.localdate())
+    since = since or until - timedelta(days=29)
+    if not 0 <= (until - since).days < MOST_DAYS:
+        raise HttpError(400, f"`since` must be before `until`, and not more than {MOST_DAYS} days.")
+    return usage(caller(request), by, since, until)
 
 
 @router.get("/status", response=StatusOut, summary="Is the model there, is a worker there?")

@@ -181,7 +181,7 @@ class DatabaseJournal:
             [KeyedEvent.of(f"{key}#{n}", event) for n, event in enumerate(call.started)],
             [self._row(key, call, Call.State.STARTED)] if call.effect_class is EffectClass.ONCE else [],
             starts=waits,
-            model=self._pricing.model_id if call.kind is CallKind.LLM else None,
+            model=self._pricing.model_id(call.request) if call.kind is CallKind.LLM else None,
             at_once=waits,
         )
         if waits:

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from accounts.models import User
+from accounts.money import shown_money
 from conversations.approvals import approval_data
 from conversations.models import Approval, Call, Conversation, Message, Question, Run, RunEvent
 from conversations.questions import question_data
@@ -185,7 +186,7 @@ def work_summary(run: Run) -> str:
 
 
 def run_facts(run: Run) -> list[str]:
-    """What an answer's last line says: model, steps, time, tokens."""
+    """What an answer's last line says: model, steps, time, tokens, cost."""
     facts = [model_label(run), mode_label(run)]
     if run.iterations:
         facts.append(ngettext("%(count)d step", "%(count)d steps", run.iterations) % {"count": run.iterations})
@@ -193,6 +194,8 @@ def run_facts(run: Run) -> list[str]:
         facts.append(duration(elapsed_seconds(run)))
     if count := tokens(run.usage):
         facts.append(ngettext("%(count)s token", "%(count)s tokens", count) % {"count": grouped(count)})
+    if run.cost:
+        facts.append(shown_money(run.cost))
     return [fact for fact in facts if fact]
 
 
@@ -211,6 +214,7 @@ def page_state(turns: Iterable[Turn]) -> list[dict[str, Any]]:
             "tokens": tokens(turn.run.usage),
             "mode": turn.run.mode,
             "route": turn.run.route or None,
+            "cost": turn.run.cost,
             "model": model_label(turn.run),
             "why": str(turn.run.model.get("reason") or ""),
             "events": turn.events,

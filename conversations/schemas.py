@@ -178,6 +178,18 @@ class QuestionOut(Schema):
     created_at: datetime
 
 
+class UsageOut(Schema):
+    name: str = Field(description="The day, user, model or tool.")
+    runs: int
+    calls: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+    cost: int = Field(description="Micro-units of the currency.")
+    estimated: bool = Field(description="Some of it is an estimate, as an endpoint did not say what it used.")
+
+
 class ModelStatus(Schema):
     state: str
     message: str

@@ -61,6 +61,8 @@ def _title(call: Call) -> str:
     """The tool's name, or what the model was asked for."""
     if call.kind == "tool":
         return str(call.request.get("name") or _("Tool"))
+    if call.key.startswith("lost/"):
+        return _("Broken off")
     if call.kind == "llm":
         return _("Answer") if call.key.startswith("answer/") else _("Model")
     return call.kind.replace("_", " ").capitalize()

@@ -12,6 +12,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from accounts.budgets import tightest
 from accounts.models import User
 from conversations import tree
 from conversations.models import Approval, Call, Conversation, Interrupt, Message, Question, Run, RunEvent
@@ -58,6 +59,7 @@ def sidebar(request: HttpRequest) -> dict[str, Any]:
         "archived": archived,
         "more": len(rows) > LISTED_CONVERSATIONS,
         "has_any": bool(rows),
+        "budget": tightest(user),
         "waiting": [str(run) for run in waiting.values_list("id", flat=True)[:LISTED_REQUESTS]],
     }
 

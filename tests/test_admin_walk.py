@@ -1,5 +1,6 @@
 """Every list and form of the admin, walked: as many queries for many rows as for few, a help text at every field."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,14 +20,15 @@ MODELS = sorted(
     (model for model in admin.site._registry if model._meta.label not in OWN_PAGES), key=lambda model: model._meta.label
 )
 # What the generic maker cannot guess.
-FIELDS: dict[str, dict[str, Any]] = {
-    "conversations.Run": {"status": Run.Status.QUEUED},
+FIELDS: dict[str, Callable[[], dict[str, Any]]] = {
+    "accounts.Budget": lambda: {"user": make_row(User)},
+    "conversations.Run": lambda: {"status": Run.Status.QUEUED},
 }
 
 
 def rows_of(model: type[models.Model], count: int) -> None:
     for _ in range(count):
-        row = make_row(model, **FIELDS.get(model._meta.label, {}))
+        row = make_row(model, **FIELDS.get(model._meta.label, dict)())
         for field in model._meta.many_to_many:
             if field.related_model is Group or field.name == "groups":
                 getattr(row, field.name).add(make_row(Group))
@@ -63,7 +65,7 @@ def test_every_field_of_a_form_has_a_help_text(admin_user: User, rf: RequestFact
     if page.has_add_permission(request):
         forms.append(page.get_form(request, None))
     if page.has_change_permission(request):
-        row = make_row(model, **FIELDS.get(model._meta.label, {}))
+        row = make_row(model, **FIELDS.get(model._meta.label, dict)())
         if page.has_change_permission(request, row):
             forms.append(page.get_form(request, row, change=True))
             forms += [formset.form for formset, _inline in page.get_formsets_with_inlines(request, row)]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from asgiref.sync import async_to_sync
+from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db import models
@@ -16,6 +17,7 @@ from django.utils.translation import ngettext
 from unfold.admin import ModelAdmin
 from unfold.widgets import UnfoldAdminTextareaWidget
 
+from accounts.money_field import MoneyField
 from tools_admin.forms import ReadableJSONField
 from tools_admin.models import Connector, Tool
 from tools_admin.trying import TryForm, run
@@ -44,6 +46,12 @@ class ToolAdmin(ModelAdmin):  # type: ignore[misc]
         number = request.GET.get("connector", "")
         return Connector.objects.filter(kind="http", pk=number).first() if number.isdecimal() else None
 
+    def formfield_for_dbfield(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
+        if db_field.name == "price":
+            words = _("%(currency)s for each call that runs; a refused one costs nothing.")
+            return MoneyField(label=_("Price of a call"), help_text=words % {"currency": settings.CURRENCY})
+        return super().formfield_for_dbfield(db_field, request, **kwargs)
+
     def get_form(self, request: HttpRequest, obj: Tool | None = None, change: bool = False, **kwargs: Any) -> Any:
         connector = self._connector(request, obj)
         if connector and connector.kind == "http":
@@ -55,7 +63,7 @@ class ToolAdmin(ModelAdmin):  # type: ignore[misc]
     def get_fieldsets(self, request: HttpRequest, obj: Tool | None = None) -> Any:
         connector = self._connector(request, obj)
         rules = ("effect_class", "approval", "groups", "direct", "enabled")
-        limits = (_("Limits"), {"fields": ("timeout", "max_result_chars")})
+        limits = (_("Limits"), {"fields": ("timeout", "max_result_chars", "price")})
         if connector and connector.kind == "http":
             return [
                 (None, {"fields": ("name", "description", ("method", "path"), "query", "headers", "body", "select")}),

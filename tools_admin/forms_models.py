@@ -1,45 +1,26 @@
 """Forms for providers, models and routes: write-only keys, presets, prices as people write them."""
 
-from decimal import Decimal
 from typing import Any
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
 from pydantic import SecretStr
-from unfold.widgets import UnfoldAdminDecimalFieldWidget, UnfoldAdminPasswordWidget, UnfoldBooleanSwitchWidget
+from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldBooleanSwitchWidget
 
+from accounts.money_field import MoneyField
 from agentapp.encryption import UndecryptableSecret
 from tools_admin.forms import DefaultForm
 from tools_admin.models import LanguageModel, Provider
 from tools_admin.presets import PRESETS
 
-MICRO = 1_000_000
-
-
-class PriceField(forms.DecimalField):
-    """An amount of the currency for a million tokens; the row holds micro-units."""
-
-    widget = UnfoldAdminDecimalFieldWidget
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(min_value=0, max_value=1_000_000, decimal_places=6, required=False, **options)
-
-    def prepare_value(self, value: Any) -> Any:
-        if not isinstance(value, int):
-            return value
-        whole = Decimal(value) / MICRO
-        return f"{whole.normalize():f}" if whole else "0"
-
-    def clean(self, value: Any) -> Any:
-        amount = super().clean(value)
-        return None if amount is None else int(amount * MICRO)
-
 
 class LanguageModelForm(DefaultForm):
-    input_price = PriceField(label=_("Input"), help_text=_("For a million tokens, in your currency, such as 2.50."))
-    cached_price = PriceField(label=_("Cached input"), help_text=_("Empty means as input."))
-    output_price = PriceField(label=_("Output"), help_text=_("For a million tokens."))
-    reasoning_price = PriceField(label=_("Reasoning"), help_text=_("Empty means as output."))
+    input_price = MoneyField(
+        required=False, label=_("Input"), help_text=_("For a million tokens, in your currency, such as 2.50.")
+    )
+    cached_price = MoneyField(required=False, label=_("Cached input"), help_text=_("Empty means as input."))
+    output_price = MoneyField(required=False, label=_("Output"), help_text=_("For a million tokens."))
+    reasoning_price = MoneyField(required=False, label=_("Reasoning"), help_text=_("Empty means as output."))
 
     class Meta:
         model = LanguageModel

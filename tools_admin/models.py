@@ -1,6 +1,7 @@
 """What administrators configure: agents, models, connectors and their tools, each in a module of its own."""
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Budget
 from tools_admin.agents import Agent, AgentVersion, Workflow
@@ -27,7 +28,9 @@ __all__ = [
 class AgentBudget(Budget):
     """What all runs of an agent together may spend in a period."""
 
-    agent = models.OneToOneField(Agent, on_delete=models.CASCADE, related_name="budget")
+    agent = models.OneToOneField(
+        Agent, on_delete=models.CASCADE, related_name="budget", help_text=_("All its runs together, whoever asks.")
+    )
 
     class Meta:
         verbose_name = "agent's budget"

@@ -15,6 +15,6 @@ for _model in (EmailAddress, Authenticator, SocialAccount, SocialApp, SocialToke
     if admin.site.is_registered(_model):
         admin.site.unregister(_model)
 
-from accounts.admin import groups, invitations, keys, users  # noqa: E402
+from accounts.admin import budgets, groups, invitations, keys, users  # noqa: E402
 
-__all__ = ["groups", "invitations", "keys", "users"]
+__all__ = ["budgets", "groups", "invitations", "keys", "users"]

@@ -59,6 +59,11 @@ def run_tokens(run: Run) -> str:
     return grouped(count) if count else "–"
 
 
+@register.filter(name="grouped")
+def grouped_number(count: int) -> str:
+    return grouped(count)
+
+
 @register.filter
 def run_model(run: Run) -> str:
     return model_label(run)

@@ -19,7 +19,7 @@ from tools_admin.models import Agent
 
 pytestmark = pytest.mark.django_db
 
-QUERIES_EVERY_PAGE = 4  # session, user, permissions of the user and of groups
+QUERIES_EVERY_PAGE = 5  # session, user, permissions of the user and of groups, budgets
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import { clone, copyText, icon, one, setText, h } from "#app/dom.js";
 import { duration, gettext, ngettext } from "#app/i18n.js";
+import { money } from "#app/money.js";
 import { toast } from "#app/toast.js";
 import { startFeedback, startPin } from "#chat/marks.js";
 import { modeName } from "#chat/modes.js";
@@ -86,6 +87,7 @@ export class Answer {
       steps ? ngettext("%(count)s step", "%(count)s steps", steps) : "",
       run.elapsed === null ? "" : duration(run.elapsed),
       run.tokens ? ngettext("%(count)s token", "%(count)s tokens", run.tokens) : "",
+      run.cost ? money(run.cost) : "",
     ].filter(Boolean);
     one(".facts", this.foot).replaceChildren(...facts.map((fact) => h("span", fact === run.model && run.why ? { title: run.why } : {}, fact)));
   }
@@ -106,6 +108,7 @@ function outcome(run) {
   if (run.status === "queued" && run.reason === "model_unavailable") return { words: gettext("The model is not answering. Your message is kept and will be tried again."), kind: "notice-warn", symbol: "clock" };
   if (run.status === "queued" && run.reason === "model_loading") return { words: gettext("The model is still being loaded. Your message is kept and runs as soon as it is ready."), kind: "", symbol: "clock" };
   if (run.status === "waiting" && pending(run).length === 0 && open(run).length === 0 && !run.doubt) return { words: gettext("Waiting for a person to decide."), kind: "notice-wait", symbol: "clock" };
+  if (run.reason === "limit:budget") return { words: gettext("The budget is used up; the answer says what was done and what was not. “Usage and budget” says when it begins anew."), kind: "notice-warn", symbol: "gauge" };
   if (run.reason.startsWith("limit") || run.reason === "max_iterations") return { words: gettext("The run reached its limit; the answer says what was done and what was not."), kind: "notice-warn", symbol: "triangle-alert" };
   return { words: "", kind: "", symbol: "info" };
 }

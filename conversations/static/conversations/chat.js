@@ -7,6 +7,7 @@ import { toast } from "#app/toast.js";
 import { startAgentMenu } from "#chat/agent-menu.js";
 import { announce } from "#chat/announce.js";
 import { Branching } from "#chat/branching.js";
+import { showBudget } from "#chat/budget-left.js";
 import { Composer } from "#chat/composer.js";
 import { showConnection } from "#chat/connection.js";
 import { Line } from "#chat/line.js";
@@ -223,6 +224,7 @@ const personal = {
     thread.question({ clientId: data.client_id, id: data.id, content: data.content, injected: data.injected });
   },
   notice: (data) => toast(data.message),
+  budget: showBudget,
 };
 
 /** A run that nobody takes for a while makes the page ask why. @param {import("#chat/answer.js").Answer} answer */

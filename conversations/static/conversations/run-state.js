@@ -15,7 +15,7 @@ import { endPlans, foldPhase, foldPlan } from "#chat/plan-state.js";
  *   mode: string, route: {mode: string, reason?: string, error?: string} | null, plans: import("#chat/plan-state.js").Plan[], planReason: string,
  *   steps: Step[], approvals: Approval[], inquiries: Inquiry[], doubt: Doubt | null, read: string[],
  *   reasoning: Map<number | string, string>, text: string, length: number, attempt: number, streaming: boolean, started: number,
- *   elapsed: number | null, iterations: number, tokens: number, model: string, why: string, messageId: string}} Run
+ *   elapsed: number | null, iterations: number, tokens: number, cost: number, model: string, why: string, messageId: string}} Run
  */
 
 const ENDED = new Set(["completed", "failed", "cancelled"]);
@@ -28,7 +28,7 @@ const ENDED = new Set(["completed", "failed", "cancelled"]);
 export function createRun(id, known = {}) {
   return {
     id, seq: 0, status: "queued", reason: "", error: "", retryable: true, phase: "", told: "", mode: "", route: null, plans: [], planReason: "", steps: [], approvals: [], inquiries: [], doubt: null, read: [],
-    reasoning: new Map(), text: "", length: 0, attempt: 0, streaming: false, started: Date.now(), elapsed: null, iterations: 0, tokens: 0, model: "", why: "", messageId: "",
+    reasoning: new Map(), text: "", length: 0, attempt: 0, streaming: false, started: Date.now(), elapsed: null, iterations: 0, tokens: 0, cost: 0, model: "", why: "", messageId: "",
     ...known,
   };
 }
@@ -194,6 +194,7 @@ const channels = {
     const { status, reason = "", iterations = run.iterations, elapsed = run.elapsed } = data;
     Object.assign(run, { status, reason, iterations, elapsed, streaming: false, phase: "", messageId: data.message_id ?? run.messageId });
     run.tokens = (data.usage?.input_tokens ?? 0) + (data.usage?.output_tokens ?? 0) || run.tokens;
+    run.cost = data.cost ?? run.cost;
     if (typeof data.answer === "string") Object.assign(run, { text: data.answer, length: [...data.answer].length });
   },
 };

@@ -1,0 +1,44 @@
+"""REST: the caller."""
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.utils import timezone
+from ninja import Router
+
+from accounts.auth import caller
+from accounts.budgets import Budget
+from accounts.schemas import MeOut
+
+router = Router()
+
+
+@router.get("/me", response=MeOut, summary="The caller, their groups, and what is left of their budgets")
+def me(request: HttpRequest) -> dict[str, Any]:
+    """With a key: its own budget, and none of other keys."""
+    user = caller(request)
+    budgets = Budget.objects.visible_to(user)
+    return {
+        "id": user.pk,
+        "username": user.get_username(),
+        "name": user.get_full_name(),
+        "groups": list(user.groups.order_by("name").values_list("name", flat=True)),
+        "currency": settings.CURRENCY,
+        "budgets": [_shown(budget) for budget in budgets if budget.api_key_id in (None, user.by_key_id)],
+    }
+
+
+def _shown(budget: Budget) -> dict[str, Any]:
+    now = timezone.now()
+    return {
+        "owner": budget.owner,
+        "of": "user" if budget.user_id else "group" if budget.group_id else "api_key",
+        "unit": budget.unit,
+        "period": budget.period,
+        "limit": budget.limit,
+        "used": budget.used_now(now),
+        "left": budget.left,
+        "low": budget.is_low,
+        "resets_at": budget.bounds(now)[1],
+    }
