@@ -24,6 +24,7 @@ from referencing.exceptions import Unresolvable
 from .journal import EffectClass
 
 CATALOG_CHARS = 80
+FULL_CHARS = 1_000_000
 _OUR_MARKERS = re.compile(r"\[(?=\s*(?:USER\s+INTERRUPT|Summary of the earlier part|A person changed))", re.IGNORECASE)
 _SPOKEN_TYPES = {"text/html": "HTML", "text/markdown": "Markdown"}
 
@@ -205,9 +206,11 @@ def as_result(value: Any) -> ToolResult:
 
 
 def result_to_dict(result: ToolResult, tool: Tool, elapsed: float) -> dict[str, Any]:
-    """The form in which a result is recorded, cut to the tool's limit."""
+    """The form in which a result is recorded. What goes beyond the tool's limit is for the record alone (`full`)."""
+    content = cut_text(result.content, tool.max_result_chars)
     return {
-        "content": cut_text(result.content, tool.max_result_chars),
+        "content": content,
+        **({"full": cut_text(result.content, FULL_CHARS)} if content != result.content else {}),
         "is_error": result.is_error,
         "content_type": result.content_type,
         "artifacts": [artifact.to_dict() for artifact in result.artifacts],

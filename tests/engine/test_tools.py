@@ -8,6 +8,7 @@ import pytest
 from pydantic import Field
 
 from agentapp.engine import EffectClass, MemoryJournal, Tool, ToolRegistry, ToolResult, tool
+from agentapp.engine.tools import observation_for_model, result_to_dict
 
 OBJECT = {"type": "object"}
 
@@ -153,3 +154,12 @@ async def test_records_of_a_journal_are_plain_json(counting):
 def test_a_schema_that_cannot_be_used_is_a_fault_and_nothing_is_fetched(schema):
     broken = Tool("t", "T.", {"type": "object", "properties": {"a": schema}}, lambda a: a)
     assert "schema cannot be used" in (broken.argument_error({"a": "x"}) or "")
+
+
+def test_a_result_beyond_the_limit_is_cut_for_the_model_and_whole_in_the_record():
+    long = Tool("t", "T.", OBJECT, str, max_result_chars=10)
+    recorded = result_to_dict(ToolResult("0123456789abcdef"), long, 0.1)
+    assert recorded["content"] == "0123456789\n[cut: 10 of 16 characters shown]"
+    assert recorded["full"] == "0123456789abcdef"
+    assert "abcdef" not in observation_for_model(recorded)
+    assert "full" not in result_to_dict(ToolResult("0123456789"), long, 0.1)
