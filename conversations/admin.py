@@ -94,7 +94,7 @@ class RecordAdmin(ModelAdmin):  # type: ignore[misc]
 
 @admin.register(Run)
 class RunAdmin(RecordAdmin):
-    list_display = ("created_at", "user", "agent", "state", "reason", "model_name", "seconds", "tokens")
+    list_display = ("created_at", "user", "agent", "state", "reason", "model_name", "seconds", "tokens_used")
     list_filter = (
         "status",
         ("user", AutocompleteSelectFilter),
@@ -122,7 +122,7 @@ class RunAdmin(RecordAdmin):
         return _seconds(run)
 
     @admin.display(description=_("tokens"))
-    def tokens(self, run: Run) -> int:
+    def tokens_used(self, run: Run) -> int:
         return int(run.usage.get("input_tokens") or 0) + int(run.usage.get("output_tokens") or 0)
 
 

@@ -61,15 +61,16 @@ def test_a_list_is_searchable_by_text(admin_client: Client, model: type[models.M
 def test_every_field_of_a_form_has_a_help_text(admin_user: User, rf: RequestFactory, model: type[models.Model]) -> None:
     request, page = rf.get("/"), admin.site._registry[model]
     request.user = admin_user
-    forms = []
+    forms, hidden = [], {"DELETE", "ORDER"}
     if page.has_add_permission(request):
         forms.append(page.get_form(request, None))
     if page.has_change_permission(request):
         row = make_row(model, **FIELDS.get(model._meta.label, dict)())
         if page.has_change_permission(request, row):
             forms.append(page.get_form(request, row, change=True))
-            forms += [formset.form for formset, _inline in page.get_formsets_with_inlines(request, row)]
-    hidden = ("DELETE", "ORDER")
+            formsets = [formset for formset, _inline in page.get_formsets_with_inlines(request, row)]
+            forms += [formset.form for formset in formsets]
+            hidden |= {formset.fk.name for formset in formsets}
     bare = {
         name
         for form in forms

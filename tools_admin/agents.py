@@ -77,8 +77,8 @@ class Agent(models.Model):
         SEARCH = "search", _("Magnifying glass")
         WRENCH = "wrench", _("Wrench")
 
-    name = models.CharField(_("name"), max_length=100, unique=True)
-    icon = models.CharField(_("icon"), max_length=20, choices=Icon, default=Icon.BOT)
+    name = models.CharField(_("name"), max_length=100, unique=True, help_text=_("As people choose it."))
+    icon = models.CharField(_("icon"), max_length=20, choices=Icon, default=Icon.BOT, help_text=_("Beside its name."))
     description = models.CharField(
         _("description"), max_length=300, blank=True, help_text=_("One sentence for those who choose an agent.")
     )
@@ -110,7 +110,13 @@ class Agent(models.Model):
         verbose_name=_("route"),
         help_text=_("Empty means the route “general”."),
     )
-    tools = models.ManyToManyField(Tool, blank=True, related_name="agents", verbose_name=_("tools"))
+    tools = models.ManyToManyField(
+        Tool,
+        blank=True,
+        related_name="agents",
+        verbose_name=_("tools"),
+        help_text=_("What it may call, for people who may use it themselves."),
+    )
     connectors = models.ManyToManyField(
         Connector,
         blank=True,
@@ -151,7 +157,7 @@ class Agent(models.Model):
     max_tokens = _limit(_("tokens"), _("Of one run, in and out, of all its model calls."))
     max_cost = _limit(_("cost"), _("Of one run, in millionths of the currency."))
     max_seconds = _limit(_("seconds of work"), _("Of one run; waiting for a person does not count."))
-    enabled = models.BooleanField(_("enabled"), default=True)
+    enabled = models.BooleanField(_("enabled"), default=True, help_text=_("Disabled, nobody can choose it."))
     is_default = models.BooleanField(_("default"), default=False, help_text=_("The agent of new conversations."))
     groups = models.ManyToManyField(
         Group,
@@ -217,8 +223,10 @@ class Workflow(models.Model):
     """A lookup that needs no plan: code recognises the question, names the call, and words the answer."""
 
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="workflows")
-    name = models.CharField(max_length=60)
-    description = models.CharField(max_length=300, blank=True, help_text="What it answers, for the router.")
+    name = models.CharField(_("name"), max_length=60, help_text=_("As it is listed here."))
+    description = models.CharField(
+        _("description"), max_length=300, blank=True, help_text=_("What it answers, for the router.")
+    )
     pattern = models.CharField(
         max_length=500,
         blank=True,
@@ -227,11 +235,17 @@ class Workflow(models.Model):
         "A match costs no model call.",
     )
     examples = models.JSONField(default=list, blank=True, validators=[validate_texts], help_text="Questions.")
-    tool = models.ForeignKey(Tool, on_delete=models.CASCADE, related_name="+")
+    tool = models.ForeignKey(
+        Tool,
+        on_delete=models.CASCADE,
+        related_name="+",
+        verbose_name=_("tool"),
+        help_text=_("What is called; it must be one of the agent's."),
+    )
     template = models.TextField(
         blank=True, help_text="The answer, with {result} and the arguments in braces; empty: the model words it."
     )
-    enabled = models.BooleanField(default=True)
+    enabled = models.BooleanField(_("enabled"), default=True, help_text=_("Disabled, the agent works it out itself."))
 
     class Meta:
         ordering = ["agent", "name"]

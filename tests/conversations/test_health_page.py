@@ -93,7 +93,7 @@ def test_a_key_that_cannot_be_read_is_said(page: Client) -> None:
 
     with connection.cursor() as cursor:
         cursor.execute("UPDATE tools_admin_provider SET api_key = 'gAAAAAnonsense' WHERE id = %s", [made.pk])
-    assert "ENCRYPTION_KEYS" in findings(page)["Model endpoints"][1]
+    assert "ENCRYPTION_KEYS" in findings(page)["Model endpoint Acme"][1]
 
 
 def test_the_broker_away_is_said(page: Client, without_redis: None) -> None:
