@@ -13,17 +13,20 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.models import User
-from agentapp.engine import Allow, Deny, RunSuspended, Tool
+from agentapp.engine import Allow, Deny, DraftRules, RunSuspended, Tool
 from conversations import live
 from conversations.cleaning import clean
 from conversations.crash_points import reach
-from conversations.errors import AlreadyDecided, ApprovalExpired, InvalidArguments, NotFound
+from conversations.errors import AlreadyDecided, ApprovalExpired, InvalidArguments, InvalidDraft, NotFound
 from conversations.events import KeyedEvent
 from conversations.journal import digest
 from conversations.lifecycle import add_events, after_commit, put_back
 from conversations.models import Approval, Run
+from tools_admin.models import Agent
 from tools_admin.models import Tool as ToolRow
 
+# What a signature under a draft is asked for, in place of a tool's name.
+SIGN = "publish_answer"
 DECISIONS = {
     "approve": Approval.State.APPROVED,
     "reject": Approval.State.REJECTED,
@@ -54,6 +57,18 @@ def permit(run: Run, name: str, arguments: dict[str, Any], key: str) -> Allow | 
     return Deny(f"{reason} Their comment: {approval.comment}" if approval.comment else reason)
 
 
+def ask_to_sign(run: Run, draft: dict[str, Any], key: str) -> Allow | Deny:
+    """The signature under a draft, which is asked for like a call. A `Deny` says in a word what became of it."""
+    approval = _asked(run, SIGN, clean(draft), key)
+    if approval.state == Approval.State.PENDING:
+        raise RunSuspended("approval", key)
+    if approval.digest != digest({"name": SIGN, "arguments": clean(draft)}):
+        return Deny("another_draft")
+    if approval.state in (Approval.State.APPROVED, Approval.State.CONSUMED):
+        return Allow(approval.edited)
+    return Deny(str(approval.state))
+
+
 def _asked(run: Run, tool_name: str, arguments: dict[str, Any], key: str) -> Approval:
     approval, _ = Approval.objects.get_or_create(
         run=run,
@@ -73,7 +88,7 @@ def decide(
 ) -> Approval:
     """One decision wins; the same one again changes nothing. The run goes on where it stopped.
 
-    Raises NotFound, AlreadyDecided, ApprovalExpired, InvalidArguments.
+    Raises NotFound, AlreadyDecided, ApprovalExpired, InvalidArguments, InvalidDraft.
     """
     state = DECISIONS[decision]
     with transaction.atomic(durable=True):
@@ -88,6 +103,8 @@ def decide(
             raise ApprovalExpired
         if edited is not None and edited != approval.arguments:
             approval.edited = _checked(approval.tool_name, clean(edited))
+        if approval.tool_name == SIGN and state == Approval.State.APPROVED:
+            _check_draft(run, approval.edited or approval.arguments)
         approval.comment, approval.decided_by, approval.decided_at = clean(comment)[:1_000], user, timezone.now()
         _settle(run, approval, state)
     return approval
@@ -135,6 +152,22 @@ def _decided_before(approval: Approval, state: Approval.State) -> Approval:
     if approval.state == Approval.State.EXPIRED:
         raise ApprovalExpired
     raise AlreadyDecided(approval.get_state_display())
+
+
+def _check_draft(run: Run, draft: dict[str, Any]) -> None:
+    """What is out of form or bounds cannot be signed, changed or not."""
+    agent = run.agent_version.as_agent() if run.agent_version else None
+    problem = draft_rules(agent).fault(draft)
+    if problem is not None:
+        raise InvalidDraft(problem)
+
+
+def draft_rules(agent: Agent | None) -> DraftRules:
+    """What an agent's drafts must keep to."""
+    policy = (agent.publish_policy if agent else None) or {}
+    return DraftRules(
+        (agent.output_schema if agent else None) or {}, policy.get("limits", {}), policy.get("allowed", {})
+    )
 
 
 def _checked(tool_name: str, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ ConversationError
 ├── AlreadyDecided
 ├── ApprovalExpired
 ├── InvalidArguments
+├── InvalidDraft
 ├── NothingToResolve
 ├── RunEnded
 ├── LeaseLost        (inside a worker: another one has taken the run over, or it was stopped)
@@ -130,6 +131,13 @@ class InvalidArguments(ConversationError):
 
     def __init__(self, problem: str) -> None:
         super().__init__(f"The edited arguments do not fit the tool: {problem}")
+
+
+class InvalidDraft(ConversationError):
+    code = "invalid_draft"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"This draft cannot be published. {problem}")
 
 
 class NothingToResolve(ConversationError):

@@ -50,7 +50,9 @@ class Open:
 
 
 class DatabaseJournal:
-    """One run's journal in one epoch. `records` holds what earlier epochs recorded."""
+    """One run's journal in one epoch, which outlives its process. `records` holds what earlier epochs recorded."""
+
+    durable = True
 
     def __init__(
         self,

@@ -10,8 +10,9 @@ from django.db import connection, transaction
 from django.utils.text import slugify
 
 from accounts.models import User
-from agentapp.engine import ChatModel, Limits, Message, Tool, Workflow, budget_for
+from agentapp.engine import ChatModel, DraftRules, Limits, Message, Tool, Workflow, budget_for
 from conversations.allotments import Allotted, settle_lost, unlimited
+from conversations.approvals import draft_rules
 from conversations.binding import bound_models
 from conversations.history import history
 from conversations.lifecycle import held, tell_run
@@ -20,10 +21,26 @@ from conversations.pricing import Pricing
 from tools_admin import services as configuration
 from tools_admin.clients import ModelClients
 from tools_admin.models import Agent, LanguageModel
+from tools_admin.models import Tool as ToolRow
 from tools_admin.models import Workflow as WorkflowRow
 from tools_admin.modes import Mode
 
 ROLES = ("fast", "reasoning", "planner")
+
+
+@dataclass(frozen=True, slots=True)
+class Publishing:
+    """What becomes of an agent's answer before it is given."""
+
+    evaluates: bool = False
+    sign_off: bool = False
+    rules: DraftRules = field(default_factory=DraftRules)
+    tool: Tool | None = None
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether nothing may be seen of it before."""
+        return self.sign_off or bool(self.rules.schema or self.rules.limits or self.rules.allowed or self.tool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +57,7 @@ class Equipment:
     roles: Mapping[str, ChatModel] = field(default_factory=dict)
     workflows: Sequence[Workflow] = ()
     delegates: Sequence[tuple[str, str, "Equipment"]] = ()
+    publishing: Publishing = field(default_factory=Publishing)
     others: Sequence[LanguageModel] = ()  # rows of all models but its own that may be asked
 
 
@@ -90,7 +108,22 @@ def _extended(equipment: Equipment, run: Run, clients: ModelClients) -> Equipmen
     workflows = []
     if run.mode in (Mode.DIRECT, Mode.AUTO):
         workflows = [_workflow(row) for row in agent.lookups]
-    return replace(equipment, delegates=delegates, roles=roles, workflows=workflows, others=others)
+    return replace(
+        equipment,
+        delegates=delegates,
+        roles=roles,
+        workflows=workflows,
+        publishing=_publishing(agent, run.user),
+        others=others,
+    )
+
+
+def _publishing(agent: Agent, user: User) -> Publishing:
+    tool = None
+    if agent.publish_tool_id:
+        rows = ToolRow.objects.visible_to(user).filter(pk=agent.publish_tool_id)
+        tool = next(iter(configuration.engine_tools(rows, user)), None)
+    return Publishing(bool(agent.evaluates), bool(agent.sign_off), draft_rules(agent), tool)
 
 
 def _workflow(row: WorkflowRow) -> Workflow:

@@ -10,6 +10,7 @@ from agentapp.database import in_thread
 from agentapp.engine import (
     Agent,
     AgentResult,
+    BadDraft,
     CallKind,
     ChatModel,
     Event,
@@ -41,6 +42,7 @@ from conversations.permission import Permissions, refusal
 from conversations.preparation import Prepared, claim_interrupts, prepare, total_usage, waiting_interrupts
 from conversations.purse import Purse
 from conversations.reconciliation import unknown_call
+from conversations.signing import NotSigned, Publisher
 from conversations.tools import run_tools
 from conversations.writer import Writer
 from tools_admin.clients import ModelClients
@@ -113,6 +115,10 @@ class RunExecution:
         except ModelError as error:
             log.warning("Run %s: the model refused: %s", self.claimed.run, error)
             await self._end(Run.Status.FAILED, failure_reason(error), error=explain(error))
+        except NotSigned as ended:
+            await self._end(Run.Status.CANCELLED, ended.reason)
+        except BadDraft as error:
+            await self._end(Run.Status.FAILED, "bad_draft", error=str(error))
         except LeftAlone as left:
             await self._wait_for_model(left.error)
         except RunSuspended as waiting:
@@ -166,15 +172,21 @@ class RunExecution:
         ask = Asking(prepared.run, journal)
         asking.set(ask.in_the_middle)
         in_run.set(run_tools(prepared.run, ask))
+        publishing = prepared.equipment.publishing
+        publisher = Publisher(prepared, journal, self._permissions, answer.emit)
         shared = {
             "journal": journal,
-            "emit": answer.emit,
+            "emit": None if publishing.holds_back else answer.emit,
             "gate": Gate(prepared.run, journal, self._permissions, ask).decide,
         }
         agent = await agent_for(prepared, shared)
         self._queue(said)
         result = await agent.run(prepared.query, history=prepared.history, interrupts=self._interrupts)
-        text = await self._deliver(agent, prepared.query, result, journal, answer)
+        if publishing.holds_back:
+            text = await publisher.publish(agent, result)
+        else:
+            text = await self._deliver(agent, prepared.query, result, journal, answer)
+            await publisher.judge(result, text)
         reach("K12")
         await self._end(Run.Status.COMPLETED, result.stop_reason, answer=text, iterations=result.iterations)
 

@@ -53,7 +53,7 @@ class AgentAdmin(DefaultAdmin):
     list_filter = ("enabled",)
     list_select_related = ("model", "route")
     search_fields = ("name", "description")
-    autocomplete_fields = ("route", "model", "tools", "connectors", "delegates", "groups", "editors")
+    autocomplete_fields = ("route", "model", "tools", "connectors", "delegates", "publish_tool", "groups", "editors")
     inlines = (WorkflowInline,)
     actions_detail = ("versions",)
     fieldsets = (
@@ -73,6 +73,10 @@ class AgentAdmin(DefaultAdmin):
                     "max_seconds",
                 )
             },
+        ),
+        (
+            _("Publishing"),
+            {"fields": ("evaluates", "sign_off", "output_schema", "publish_policy", "publish_tool")},
         ),
         (_("People"), {"fields": ("groups", "editors")}),
     )

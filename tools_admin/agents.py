@@ -13,7 +13,13 @@ from accounts.models import User
 from tools_admin.connector_models import Connector, Tool
 from tools_admin.language_models import LanguageModel, Route
 from tools_admin.modes import Mode
-from tools_admin.validators import validate_examples, validate_pattern, validate_texts
+from tools_admin.validators import (
+    validate_examples,
+    validate_form,
+    validate_pattern,
+    validate_policy,
+    validate_texts,
+)
 
 # What a version keeps of an agent. Who may use or edit it, and whether it is on, are no part of it.
 VALUES = (
@@ -32,6 +38,11 @@ VALUES = (
     "max_tokens",
     "max_cost",
     "max_seconds",
+    "evaluates",
+    "sign_off",
+    "output_schema",
+    "publish_policy",
+    "publish_tool_id",
 )
 LISTS = ("tools", "connectors", "delegates")
 
@@ -157,6 +168,38 @@ class Agent(models.Model):
     max_tokens = _limit(_("tokens"), _("Of one run, in and out, of all its model calls."))
     max_cost = _limit(_("cost"), _("Of one run, in millionths of the currency."))
     max_seconds = _limit(_("seconds of work"), _("Of one run; waiting for a person does not count."))
+    evaluates = models.BooleanField(
+        _("check answers"), default=False, help_text=_("A second look at each answer, by a judge that saw no work.")
+    )
+    sign_off = models.BooleanField(
+        _("needs a signature"), default=False, help_text=_("Each answer waits until a person has signed it.")
+    )
+    output_schema = models.JSONField(
+        _("form of the answer"),
+        default=dict,
+        blank=True,
+        validators=[validate_form],
+        help_text=_("A JSON Schema of an object. Empty: the answer is a text."),
+    )
+    publish_policy = models.JSONField(
+        _("bounds of the answer"),
+        default=dict,
+        blank=True,
+        validators=[validate_policy],
+        help_text=_(
+            "Anything else is never published, whoever signs: "
+            '{"limits": {"amount": {"max": 1000}}, "allowed": {"to": ["sales"]}}.'
+        ),
+    )
+    publish_tool = models.ForeignKey(
+        Tool,
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=_("goes to"),
+        help_text=_("A tool that is called with the signed answer. Empty: it only goes into the conversation."),
+    )
     enabled = models.BooleanField(_("enabled"), default=True, help_text=_("Disabled, nobody can choose it."))
     is_default = models.BooleanField(_("default"), default=False, help_text=_("The agent of new conversations."))
     groups = models.ManyToManyField(

@@ -5,6 +5,7 @@ import re
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+import jsonschema
 from django.core.exceptions import ValidationError
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 from pydantic import ValidationError as Invalid
@@ -43,6 +44,45 @@ def validate_pattern(value: str) -> None:
         re.compile(value)
     except (re.error, RecursionError, OverflowError) as error:
         raise ValidationError(f"This is no regular expression: {error}") from None
+
+
+def validate_form(value: Any) -> None:
+    """Nothing, or a JSON Schema of an object."""
+    _check(_OBJECT, value, "a JSON Schema, which is an object")
+    if not value:
+        return
+    try:
+        jsonschema.Draft202012Validator.check_schema(value)
+    except jsonschema.SchemaError as error:
+        raise ValidationError(f"This is no JSON Schema: {error.message}") from None
+    if value.get("type") != "object":
+        raise ValidationError('The form of an answer is an object: begin with {"type": "object", "properties": …}.')
+
+
+class Bounds(BaseModel):
+    """Of a figure."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    min: float | None = None
+    max: float | None = None
+
+
+class Policy(BaseModel):
+    """What may be published."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    limits: dict[str, Bounds] = {}
+    allowed: dict[str, list[Any]] = {}
+
+
+_POLICY = TypeAdapter(Policy)
+
+
+def validate_policy(value: Any) -> None:
+    """Bounds of figures and values that a field may have."""
+    _check(_POLICY, value, '{"limits": {"amount": {"min": 0, "max": 1000}}, "allowed": {"target": ["a", "b"]}}')
 
 
 def validate_texts(value: Any) -> None:

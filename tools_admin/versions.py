@@ -25,6 +25,7 @@ _TABLES: dict[str, type[Model]] = {
     "delegates": Agent,
     "model_id": LanguageModel,
     "route_id": Route,
+    "publish_tool_id": Tool,
 }
 # Of the tables between: the column of the agent, and that of what it has.
 _THROUGH = {"tools": ("agent", "tool"), "connectors": ("agent", "connector"), "delegates": ("from_agent", "to_agent")}
@@ -61,6 +62,7 @@ def go_back(version: AgentVersion, author: User) -> AgentVersion:
                 setattr(agent, name, version.definition.get(name, getattr(Agent(), name)))
         agent.model_id = _still_there(LanguageModel, [agent.model_id])[0] if agent.model_id else None
         agent.route_id = _still_there(Route, [agent.route_id])[0] if agent.route_id else None
+        agent.publish_tool_id = _still_there(Tool, [agent.publish_tool_id])[0] if agent.publish_tool_id else None
         agent.save()
         agent.tools.set(_still_there(Tool, version.definition["tools"], missing=False))
         agent.connectors.set(_still_there(Connector, version.definition["connectors"], missing=False))

@@ -22,6 +22,7 @@ from .context import Compaction, ContextGuard, micro_compact
 from .dag import DAGAgent, DAGExecutor, DAGPlanner
 from .delegation import AgentTool
 from .direct import DirectAgent, Lookup
+from .drafts import BadDraft, DraftRules, NotDurable, draft_of, draft_text, require_durable
 from .errors import (
     BadModelRequest,
     ContentFiltered,
@@ -80,6 +81,7 @@ __all__ = [
     "Allow",
     "Analysis",
     "Artifact",
+    "BadDraft",
     "BadModelRequest",
     "CallKind",
     "ChatModel",
@@ -94,6 +96,7 @@ __all__ = [
     "DAGPlanner",
     "Deny",
     "DirectAgent",
+    "DraftRules",
     "EffectClass",
     "EngineError",
     "Event",
@@ -113,6 +116,7 @@ __all__ = [
     "ModelRefused",
     "ModelRegistry",
     "ModelUnavailable",
+    "NotDurable",
     "OpenAIChatModel",
     "PairingError",
     "PatientModel",
@@ -146,6 +150,8 @@ __all__ = [
     "budget_for",
     "clock_stopped",
     "current_call_key",
+    "draft_of",
+    "draft_text",
     "estimate_tokens",
     "evaluate_draft",
     "extract_json",
@@ -153,6 +159,7 @@ __all__ = [
     "merge_adjacent",
     "micro_compact",
     "repair_history",
+    "require_durable",
     "route_request",
     "select_tools",
     "structured_llm_call",

@@ -118,26 +118,20 @@ def test_a_fixed_workflow_answers_without_any_model(product: Product, person: Pe
     assert run["route"]["workflow"] == "sum"
 
 
+MAKE_HELPER = """
+from tools_admin.models import Agent, Tool
+made = Agent.objects.create(name="Sums", description="Works out sums.")
+made.tools.add(Tool.objects.get(name="calculator"))
+Agent.objects.get(is_default=True).delegates.add(made)
+"""
+END_HELPER = "from tools_admin.models import Agent; Agent.objects.get(name='Sums').delete()"
+
+
 @pytest.fixture
 def helper(product: Product) -> Iterator[None]:
-    product.execute(
-        "INSERT INTO tools_admin_agent (name, description, instructions, mode, examples, starters, max_iterations,"
-        " enabled, is_default) VALUES ('Sums', 'Works out sums.', '', 'react', '[]', '[]', 9, true, false)"
-    )
-    product.execute(
-        "INSERT INTO tools_admin_agent_tools (agent_id, tool_id) SELECT agent.id, tool.id"
-        " FROM tools_admin_agent agent, tools_admin_tool tool WHERE agent.name = 'Sums' AND tool.name = 'calculator'"
-    )
-    product.execute(
-        "INSERT INTO tools_admin_agent_delegates (from_agent_id, to_agent_id) SELECT parent.id, child.id"
-        " FROM tools_admin_agent parent, tools_admin_agent child WHERE parent.is_default AND child.name = 'Sums'"
-    )
+    product.manage("shell", "--no-imports", "-c", MAKE_HELPER)
     yield
-    product.execute("DELETE FROM tools_admin_agent_delegates")
-    product.execute(
-        "DELETE FROM tools_admin_agent_tools WHERE agent_id IN (SELECT id FROM tools_admin_agent WHERE name = 'Sums')"
-    )
-    product.execute("DELETE FROM tools_admin_agent WHERE name = 'Sums'")
+    product.manage("shell", "--no-imports", "-c", END_HELPER)
 
 
 @pytest.mark.usefixtures("helper")
@@ -176,7 +170,7 @@ def test_a_model_that_is_away_is_waited_for_in_a_planned_run(product: Product, p
     product.model.brain = planning(sums("2 * 300"), answer="It is 600.")
     product.model.stop()
     run = call(product, person, "POST", "/api/v1/runs", {"input": "Add", "mode": "rewoo"})[1]
-    eventually(lambda: _run(product, person, run["id"])["reason"] == "model_unavailable", "the run waits", 40)
+    eventually(lambda: _run(product, person, run["id"])["reason"] == "model_unavailable", "the run waits", 90)
     product.model.start()
-    ended = eventually(lambda: (r := _run(product, person, run["id"]))["ended_at"] and r, "the run has ended", 60)
+    ended = eventually(lambda: (r := _run(product, person, run["id"]))["ended_at"] and r, "the run has ended", 90)
     assert (ended["status"], ended["answer"]) == ("completed", "It is 600.")
