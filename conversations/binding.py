@@ -9,7 +9,8 @@ from django.db.models.functions import Length
 from django.utils.translation import gettext as _
 
 from agentapp.engine import ChatModel, ModelError, ModelUnavailable
-from conversations.models import Run
+from conversations.allotments import budgets_of
+from conversations.models import Message, Run
 from tools_admin import services as configuration
 from tools_admin.clients import ModelClients
 from tools_admin.models import LanguageModel, Provider
@@ -38,7 +39,10 @@ def _kept(run: Run) -> list[LanguageModel]:
 
 def _chosen(run: Run, clients: ModelClients) -> list[LanguageModel]:
     situation = configuration.Situation(
-        tools=bool(run.agent_id), tokens=cache(lambda: _size(run)), paused=clients.health.paused
+        tools=bool(run.agent_id),
+        tokens=cache(lambda: _size(run)),
+        budget_left=cache(lambda: _budget_left(run)),
+        paused=clients.health.paused,
     )
     choice = configuration.choose(run.agent, run.user, situation)
     run.model = {
@@ -68,5 +72,10 @@ def _named(row: LanguageModel) -> dict[str, Any]:
 
 def _size(run: Run) -> int:
     """The conversation in estimated tokens."""
-    chars = run.conversation.messages.aggregate(chars=Sum(Length("content")))["chars"]
-    return (chars or 0) // CHARS_PER_TOKEN
+    messages = Message.objects.filter(conversation=run.conversation_id)
+    return (messages.aggregate(chars=Sum(Length("content")))["chars"] or 0) // CHARS_PER_TOKEN
+
+
+def _budget_left(run: Run) -> int | None:
+    """Per cent of the tightest budget that pays for the run; None when none does."""
+    return min((100 * budget.left // max(1, budget.limit) for budget in budgets_of(run)), default=None)

@@ -95,7 +95,9 @@ async def _tried(
     try:
         found: tuple[tuple[bool | None, str], ...] = await attempt(model, result)
     except ModelUnavailable as error:
-        found = ((None, words(error)),) * len(names)
+        # It has just answered: some servers send 500 for what they do not support.
+        ok = False if error.status in (500, 501) else None
+        found = ((ok, words(error)),) * len(names)
     except ModelError as error:
         found = ((False, words(error)),) * len(names)
     seconds = _since(began)

@@ -1,6 +1,7 @@
 """The admin's pages of models: checking a provider, trying a route."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.urls import reverse
@@ -15,7 +16,7 @@ ROOT = "/admin/tools_admin/"
 LIST = [{"id": "gpt", "context_size": 64_000}, {"id": "embed-large", "context_size": None}]
 
 
-def found(**more) -> dict:
+def found(**more: Any) -> dict[str, Any]:
     return {"state": "done", "at": timezone.now().isoformat(), "seconds": 0.2, **more}
 
 
