@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from asgiref.sync import async_to_sync
+from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
+from django.db.models import Count
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
@@ -28,7 +30,7 @@ class AuthSchemeInline(StackedInline):  # type: ignore[misc]
     model = AuthScheme
     form = AuthSchemeForm
     extra = 0
-    readonly_fields = ("secret_state",)
+    readonly_fields = ("secret_state", "redirect_address")
     fields = (
         ("name", "type"),
         ("username", "new_secret"),
@@ -36,6 +38,7 @@ class AuthSchemeInline(StackedInline):  # type: ignore[misc]
         ("place", "parameter"),
         ("client_id", "scopes"),
         ("authorize_url", "token_url"),
+        "redirect_address",
         ("per_user", "shared_fallback"),
     )
 
@@ -45,6 +48,13 @@ class AuthSchemeInline(StackedInline):  # type: ignore[misc]
         if shared is None:
             return _("not set")
         return _("set") if shared.binding == scheme.binding else _("set for another address; enter it anew")
+
+    @admin.display(description=_("redirect address"))
+    def redirect_address(self, scheme: AuthScheme) -> Any:
+        """What the system has to know of us, for the flow in which a person agrees."""
+        if not scheme.pk:
+            return _("shown when it is saved")
+        return f"{settings.PUBLIC_URL}{reverse('connection_callback', args=[scheme.pk])}"
 
 
 @admin.register(Connector)
@@ -65,7 +75,7 @@ class ConnectorAdmin(ModelAdmin):  # type: ignore[misc]
 
     @admin.display(description=_("tools"))
     def tool_count(self, connector: Connector) -> int:
-        return len(connector.tools.all())
+        return int(getattr(connector, "number_of_tools", 0))
 
     @admin.display(description=_("state"))
     def health(self, connector: Connector) -> Any:
@@ -74,7 +84,7 @@ class ConnectorAdmin(ModelAdmin):  # type: ignore[misc]
         return connector.last_error[:100] or _("good")
 
     def get_queryset(self, request: HttpRequest) -> Any:
-        return super().get_queryset(request).prefetch_related("tools")
+        return super().get_queryset(request).annotate(number_of_tools=Count("tools"))
 
     # Forms: the kind decides ------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 Token endpoints are reached through `agentapp.outbound` like everything else. Import it only where tokens are needed.
 """
 
+import asyncio
 import base64
 import hashlib
 import json
@@ -10,6 +11,7 @@ import secrets
 import time
 from typing import Any
 from urllib.parse import quote, urlencode
+from weakref import WeakValueDictionary
 
 from agentapp.database import in_thread
 from agentapp.outbound import OutboundError, Policy, fetch
@@ -19,6 +21,7 @@ from tools_admin.credentials import Secret, read, store
 
 # A token that is about to expire is replaced before it is used.
 MARGIN_SECONDS = 30
+_renewing: WeakValueDictionary[tuple[int, int], asyncio.Lock] = WeakValueDictionary()
 _FLOWS = (AuthScheme.Type.OAUTH_CODE, AuthScheme.Type.OAUTH_CLIENT)
 
 
@@ -57,28 +60,40 @@ async def exchange(scheme: AuthScheme, connector: Connector, code: str, redirect
 
 
 async def fresh(scheme: AuthScheme, credential: Credential, connector: Connector) -> Secret:
-    """The credential's secret with an access token that is still good."""
+    """The credential's secret with an access token that is still good; raises OAuthError, ConnectorUnavailable."""
     secret = read(credential)
     if scheme.type not in _FLOWS or _is_good(secret):
         return secret
+    # A refresh token is good for one use: calls of one process take turns, the later ones find the work done.
+    lock = _renewing.setdefault((id(asyncio.get_running_loop()), credential.pk), asyncio.Lock())
+    async with lock:
+        if good := await _renewed_meanwhile(credential):
+            return good
+        try:
+            renewed = {**secret, **await _renew(scheme, connector, secret)}
+        except OAuthError:
+            # Another worker may have used the refresh token; then what it got counts.
+            if good := await _renewed_meanwhile(credential):
+                return good
+            raise
+        await in_thread(lambda: store(scheme, credential.user, renewed))
+        return renewed
+
+
+async def _renewed_meanwhile(credential: Credential) -> Secret | None:
+    latest = await in_thread(lambda: Credential.objects.filter(pk=credential.pk).first())
+    secret = read(latest) if latest and latest.binding == credential.binding else {}
+    return secret if _is_good(secret) else None
+
+
+async def _renew(scheme: AuthScheme, connector: Connector, secret: Secret) -> Secret:
     if scheme.type == AuthScheme.Type.OAUTH_CLIENT:
         form = {"grant_type": "client_credentials", **({"scope": scheme.scopes} if scheme.scopes else {})}
-        client_secret = str(secret.get("client_secret", ""))
-    elif secret.get("refresh_token"):
-        form = {"grant_type": "refresh_token", "refresh_token": str(secret["refresh_token"])}
-        client_secret = await in_thread(_client_secret, scheme)
-    else:
+        return await _tokens(scheme, connector, form, str(secret.get("client_secret", "")))
+    if not secret.get("refresh_token"):
         raise OAuthError("The user's connection has expired; they connect again on the page “My connections”.")
-    try:
-        renewed = {**secret, **await _tokens(scheme, connector, form, client_secret)}
-    except OAuthError:
-        # Another worker may have used the refresh token meanwhile; then what it got counts.
-        latest = await in_thread(lambda: Credential.objects.filter(pk=credential.pk).first())
-        if latest is not None and read(latest) != secret and _is_good(read(latest)):
-            return read(latest)
-        raise
-    await in_thread(lambda: store(scheme, credential.user, renewed))
-    return renewed
+    form = {"grant_type": "refresh_token", "refresh_token": str(secret["refresh_token"])}
+    return await _tokens(scheme, connector, form, await in_thread(_client_secret, scheme))
 
 
 def _is_good(secret: Secret) -> bool:

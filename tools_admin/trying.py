@@ -63,7 +63,7 @@ def _field(name: str, schema: dict[str, Any], required: bool) -> forms.Field:
     if isinstance(schema.get("enum"), list):
         values: list[tuple[str, Any]] = [("", "—"), *((json.dumps(value), str(value)) for value in schema["enum"])]
         return forms.ChoiceField(choices=values, widget=UnfoldAdminSelectWidget(), **shared)
-    match schema.get("type"):
+    match _plain_type(schema):
         case "string":
             return forms.CharField(widget=UnfoldAdminTextInputWidget(), **shared)
         case "integer":
@@ -76,8 +76,15 @@ def _field(name: str, schema: dict[str, Any], required: bool) -> forms.Field:
     return OptionalJSONField(widget=UnfoldAdminTextareaWidget(attrs={"rows": 3, "placeholder": "JSON"}), **shared)
 
 
+def _plain_type(schema: dict[str, Any]) -> Any:
+    """The type; of several that one may leave out, the one that is not null."""
+    kind = schema.get("type")
+    kinds = [name for name in kind if name != "null"] if isinstance(kind, list) else [kind]
+    return kinds[0] if len(kinds) == 1 else None
+
+
 def _value(value: Any, schema: dict[str, Any]) -> Any:
-    return json.loads(value) if "enum" in schema or schema.get("type") == "boolean" else value
+    return json.loads(value) if "enum" in schema or _plain_type(schema) == "boolean" else value
 
 
 async def run(tool: Tool, user: User, arguments: dict[str, Any]) -> Outcome:

@@ -246,7 +246,7 @@ def test_the_first_page_says_what_is_missing_until_nothing_is(admin_client, prov
     assert [step.title for step in page.context["steps"] if not step.done] == ["Ask a question"]
 
 
-@pytest.mark.parametrize("table", ["provider", "languagemodel", "route", "tool", "agent"])
+@pytest.mark.parametrize("table", ["provider", "languagemodel", "route", "tool", "agent", "connector"])
 def test_lists_take_the_same_number_of_queries_for_many_rows(admin_client, django_assert_max_num_queries, table):
     def fill(first: int, last: int) -> None:
         for number in range(first, last):

@@ -1,5 +1,6 @@
 """“My connections”: one's own accounts at other systems, by entered secrets and by OAuth 2."""
 
+import asyncio
 import base64
 import hashlib
 import json
@@ -9,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.contrib.auth.models import Group
 from django.test import Client
 
@@ -18,6 +20,7 @@ from tests.tools_admin.connectors.recording import Service
 from tests.tools_admin.test_connectors import call, make_tool
 from tools_admin import credentials
 from tools_admin.models import AuthScheme, Connector, Credential, Tool
+from tools_admin.toolbox import engine_tools
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -215,3 +218,18 @@ def test_client_credentials_get_a_token_and_use_it_until_it_expires(ada: User, s
         call(tool, ada, id="1")
     assert [request.target for request in service.received] == ["/token", "/api/orders/1", "/api/orders/1"]
     assert parse_qs(service.received[0].body.decode())["grant_type"] == ["client_credentials"]
+
+
+def test_calls_that_come_together_renew_once(ada: User, service: Service) -> None:
+    scheme = oauth(service)
+    credentials.store(scheme, ada, {"access_token": "old", "refresh_token": "rt-1", "expires_at": time.time() - 5})
+    service.reply = tokens(access_token="at-new", refresh_token="rt-2")
+    [tool] = engine_tools(Tool.objects.filter(name="get_order").select_related("connector"), ada)
+
+    async def together() -> None:
+        await asyncio.gather(*(tool.execute({"id": str(number)}) for number in range(5)))
+
+    async_to_sync(together)()
+    targets = [request.target for request in service.received]
+    assert targets.count("/token") == 1 and len(targets) == 6
+    assert credentials.read(Credential.objects.get())["refresh_token"] == "rt-2"
