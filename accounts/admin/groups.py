@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
-from accounts.roles import PERMISSIONS, groups_within, permissions_called, words_for
+from accounts.roles import CONFIGURE, PERMISSIONS, groups_within, permissions_called, words_for
 
 
 class PermissionsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
@@ -139,12 +139,17 @@ class GroupAdmin(ModelAdmin):  # type: ignore[misc]
         return " · ".join(words_for(permission) for permission in group.permissions.all())
 
     def get_fieldsets(self, request: HttpRequest, obj: Group | None = None) -> Any:
-        granted = [name for name, _field in grants()]
+        granted = [name for name, _field in self._grants(request)]
         own = [(None, {"fields": ("name", "permissions")})]
         return [*own, (_("Granted to this group"), {"fields": granted})] if granted else own
 
+    @staticmethod
+    def _grants(request: HttpRequest) -> "list[tuple[str, ManyToManyField[Any, Any]]]":
+        """Granting is configuring: who only manages people puts them into groups."""
+        return list(grants()) if request.user.has_perm(CONFIGURE) else []
+
     def get_form(self, request: HttpRequest, obj: Group | None = None, change: bool = False, **kwargs: Any) -> Any:
-        fields: dict[str, Any] = {name: GrantField(field) for name, field in grants()}
+        fields: dict[str, Any] = {name: GrantField(field) for name, field in self._grants(request)}
         fields |= dict.fromkeys(self.get_readonly_fields(request, obj))  # None takes a field out
         kwargs["form"] = type("GroupForm", (GroupForm,), fields)
         return super().get_form(request, obj, change=change, **kwargs)
