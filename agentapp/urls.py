@@ -8,6 +8,7 @@ from agentapp.api import api
 from conversations.health import healthz, readyz
 from conversations.health_page import health_page
 
+admin.autodiscover()
 urlpatterns = [
     path("healthz", healthz),
     path("readyz", readyz),
