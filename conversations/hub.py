@@ -80,8 +80,12 @@ class Hub:
             rows = await self._redis.xrange(key) if from_start else await self._redis.xrevrange(key, count=1)
             if key not in self._streams:
                 self._streams[key] = _Stream(rows[-1 if from_start else 0][0] if rows else b"0-0", [deliver])
-                await self._redis.xadd(self._control, {"k": key}, maxlen=1)
-                await self._redis.expire(self._control, live.ACTIVE_TTL_SECONDS)
+                async with self._redis.pipeline(transaction=False) as wake:
+                    await (
+                        wake.xadd(self._control, {"k": key}, maxlen=1)
+                        .expire(self._control, live.ACTIVE_TTL_SECONDS)
+                        .execute()
+                    )
                 return [_run_entry(fields) for _, fields in rows] if from_start else []
         stream = self._streams[key]
         early: list[Entry] = []  # what the reader brings while we look back

@@ -261,11 +261,10 @@ def record_inspections(runs: Iterable[Run], user: "User") -> None:
 
 
 def _sent_before(user: "User", client_id: str) -> Sent | None:
-    message = (
-        Message.objects.visible_to(user).filter(client_id=client_id).select_related("conversation", "interrupt").first()
-    )
-    if message is None:
+    found = Message.objects.visible_to(user).filter(client_id=client_id).values_list("id", flat=True)[:1]
+    if not found:  # as nearly always
         return None
+    message = Message.objects.select_related("conversation").get(id=found[0])
     run = message.run or Run.objects.filter(message=message).order_by("created_at").first()
     return Sent(message.conversation, message, run, message.injected) if run else None
 

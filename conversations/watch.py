@@ -14,16 +14,16 @@ from django.db import DatabaseError
 from accounts.models import User
 from agentapp.database import in_thread
 from conversations.errors import NotFound
-from conversations.events import channel_of, deltas, envelope
+from conversations.events import channel_of, deltas
 from conversations.hub import Entry, process_hub
 from conversations.live import run_key
-from conversations.models import Conversation, Run, RunEvent
+from conversations.missed import PAGE, answer_so_far, latest_seqs, missed
+from conversations.models import Conversation, Run
 from conversations.outbox import LIMIT_BYTES, Outbox
 
 log = logging.getLogger(__name__)
 
 CHECK_SECONDS = 2.0
-PAGE = 200
 SNAPSHOT_CHARS = 100_000
 
 
@@ -94,7 +94,7 @@ class Follow:
             entries = await process_hub().join(run_key(self.run), self._deliver)
             position = max((seq for seq, _ in entries if seq is not None), default=None)
             status = await self._catch_up(position)
-            text, attempt = _answer_so_far(entries)
+            text, attempt = answer_so_far(entries)
             for body in self._show(Snapshot(self.run, self.seq, status, text, attempt)):
                 await self._outbox.offer(body)
             if status not in Run.ACTIVE:
@@ -134,11 +134,11 @@ class Follow:
     async def _catch_up(self, upto: int | None) -> str:
         """The missed events, as many as the client takes at a time. Gives the run's status."""
         while True:
-            status, missed = await in_thread(_missed, self.run, self.seq, upto)
-            for seq, body in missed:
+            status, events = await in_thread(missed, self.run, self.seq, upto)
+            for seq, body in events:
                 if self._is_next(seq, body):
                     await self._outbox.offer(body)
-            if len(missed) < PAGE:
+            if len(events) < PAGE:
                 return status
 
     async def _release(self, *, over_holes: bool = False) -> bool:
@@ -223,7 +223,7 @@ class Follows:
             if not follows:
                 continue
             try:
-                latest = await in_thread(_latest, {follow.run for follow in follows})
+                latest = await in_thread(latest_seqs, {follow.run for follow in follows})
             except DatabaseError as error:
                 log.warning("The database does not answer: %s", str(error).strip()[:200])
                 continue
@@ -270,33 +270,3 @@ def _runs_to_follow(user: User, conversation: UUID, known: list[UUID]) -> list[U
         raise NotFound("conversation")
     runs = Run.objects.visible_to(user).filter(conversation=conversation)
     return list((runs.active() | runs.filter(id__in=known)).order_by("created_at").values_list("id", flat=True))
-
-
-def _missed(run: UUID, after: int, upto: int | None) -> tuple[str, list[Entry]]:
-    """The next page of events; once the run has ended, whatever `upto` says."""
-    status = Run.objects.values_list("status", flat=True).filter(id=run).first() or Run.Status.CANCELLED
-    rows = RunEvent.objects.filter(run=run, seq__gt=after).order_by("seq")
-    if upto is not None and status in Run.ACTIVE:
-        rows = rows.filter(seq__lte=upto)
-    return status, [(row.seq, envelope(run, row.seq, row.channel, row.data, row.at)) for row in rows[:PAGE]]
-
-
-def _latest(runs: set[UUID]) -> dict[UUID, int]:
-    return {run: next_seq - 1 for run, next_seq in Run.objects.filter(id__in=runs).values_list("id", "next_seq")}
-
-
-def _answer_so_far(entries: list[Entry]) -> tuple[str, int]:
-    pieces: list[str] = []
-    length = attempt = 0
-    for _, body in entries:
-        if channel_of(body) != b"answer":
-            continue
-        data: dict[str, Any] = orjson.loads(body)["data"]
-        if data["status"] == "start" or (data["status"] == "delta" and data["attempt"] > attempt):
-            pieces, length, attempt = [], 0, data["attempt"]  # a log that was lost begins in the middle of an answer
-        if data["status"] == "delta" and data["attempt"] == attempt and data["offset"] <= length:
-            if data["offset"] < length:  # sent again
-                pieces = ["".join(pieces)[: data["offset"]]]
-            pieces.append(data["content"])
-            length = data["offset"] + len(data["content"])
-    return "".join(pieces), attempt

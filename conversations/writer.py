@@ -36,7 +36,7 @@ REFUSED = "(run.cancel_requested_at IS NOT NULL OR record.n IN (SELECT n FROM ba
 RECORD = f"""
 WITH record AS (
     SELECT * FROM jsonb_to_recordset(%(records)s::jsonb) AS r(
-        n int, run uuid, epoch int, progress bool, at timestamptz, starts bool, model bigint,
+        n int, run uuid, epoch int, progress bool, starts bool, model bigint,
         cost bigint, tokens bigint, reserved_cost bigint, reserved_tokens bigint)
 ), barred AS (
     SELECT n FROM record JOIN conversations_run run ON run.id = record.run
@@ -49,8 +49,8 @@ WITH record AS (
     )))
 ), given AS (
     SELECT * FROM ROWS FROM (jsonb_to_recordset(%(events)s::jsonb) AS (
-        n int, starts bool, key text, channel text, data jsonb)) WITH ORDINALITY AS e(
-        n, starts, key, channel, data, position)
+        n int, starts bool, key text, channel text, data jsonb, at timestamptz)) WITH ORDINALITY AS e(
+        n, starts, key, channel, data, at, position)
 ), fresh AS (
     SELECT given.* FROM given JOIN record USING (n) WHERE NOT EXISTS (
         SELECT 1 FROM conversations_runevent known WHERE known.run_id = record.run AND known.key = given.key
@@ -68,7 +68,7 @@ WITH record AS (
         reserved_tokens = coalesce(record.reserved_tokens, run.reserved_tokens)
     FROM record
     WHERE run.id = record.run AND run.epoch = record.epoch AND run.status = 'running'
-    RETURNING record.n, record.run, record.epoch, record.at, next_seq, {REFUSED} AS refused
+    RETURNING record.n, record.run, record.epoch, next_seq, {REFUSED} AS refused
 ), allowed AS (
     SELECT fence.n, run, at, key, channel, data,
            next_seq - count(*) OVER (PARTITION BY fence.n) - 1
@@ -129,10 +129,8 @@ class _Waiting:
 
     @classmethod
     def of(cls, record: Record) -> "_Waiting":
-        events = [
-            to_json({"starts": record.starts, "key": e.key, "channel": e.channel, "data": e.data})
-            for e in record.events
-        ]
+        common = {"starts": record.starts, "at": record.at}
+        events = [to_json({**common, "key": e.key, "channel": e.channel, "data": e.data}) for e in record.events]
         calls = [to_json({"starts": record.starts, **call}) for call in record.calls]
         return cls(record, events, calls, asyncio.get_running_loop().create_future())
 
@@ -198,7 +196,7 @@ class Writer:
         for n, ones in enumerate(together):
             newest = ones[-1].record
             progress = any(call["state"] == "succeeded" for one in ones for call in one.record.calls)
-            head = {"n": n, "run": newest.run, "epoch": newest.epoch, "at": newest.at, "progress": progress}
+            head = {"n": n, "run": newest.run, "epoch": newest.epoch, "progress": progress}
             starts = [one.record for one in ones if one.record.starts]
             head |= {"starts": bool(starts), "model": next((start.model for start in starts if start.model), None)}
             records.append(to_json(head | dict(zip(SUMS, newest.sums, strict=True))))

@@ -80,7 +80,11 @@ class Message(models.Model):
 
     class Meta:
         ordering = ["created_at", "id"]
-        indexes = [models.Index(fields=["conversation", "created_at"], name="message_branch")]
+        indexes = [
+            models.Index(fields=["conversation", "created_at"], name="message_branch"),
+            # is this message on record already?
+            models.Index(fields=["client_id"], condition=~Q(client_id=""), name="message_client_id"),
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["conversation", "client_id"], condition=~Q(client_id=""), name="message_once_per_client_id"

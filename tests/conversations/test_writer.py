@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -18,6 +18,8 @@ from conversations.writer import Record, Writer
 from tests.factories import make_conversation, make_message, make_run, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 @asynccontextmanager
@@ -116,3 +118,18 @@ async def test_a_bad_record_takes_none_of_its_neighbours_with_it() -> None:
             writer.submit(Record(runs[0].id, 1, [], [{**_call("b"), "result": {("no", "JSON"): 1}}]))
         assert await writer.submit(Record(runs[1].id, 1, [_event("c#0")])) == {"c#0": 1}
     assert [type(outcome) for outcome in outcomes] == [dict, psycopg.errors.StringDataRightTruncation, dict]
+
+
+async def test_records_of_one_run_that_wait_together_are_written_in_order_each_with_its_own_time_and_fate() -> None:
+    run = await _running_run(cancel_requested_at=timezone.now())
+    first, start, last = (
+        Record(run.id, 1, [_event(f"{key}#0")], [_call(key)], starts=key == "b", at=AT + timedelta(seconds=n))
+        for n, key in enumerate("abc")
+    )
+    async with _writing() as writer:
+        futures = [writer.submit(record, at_once=record is last) for record in (first, start, last)]
+        outcomes = await asyncio.gather(*futures, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [dict, LeaseLost, dict]
+    assert await _written(run) == ([(1, "a#0"), (2, "c#0")], [("a", "succeeded"), ("c", "succeeded")])
+    times = await in_thread(list, run.events.values_list("at", flat=True))
+    assert times == [first.at, last.at]
