@@ -13,7 +13,7 @@ from pydantic import Field
 
 from accounts.auth import AsyncApiAuth, caller, sign_in_of
 from agentapp.database import in_thread
-from conversations import approvals, branching, questions, reconciliation, services, sse, tree
+from conversations import approvals, branching, listing, questions, reconciliation, services, sse, tree
 from conversations.health import worker_seen
 from conversations.models import Approval, Call, Conversation, Message, Question, Run, RunEvent
 from conversations.schemas import (
@@ -21,6 +21,7 @@ from conversations.schemas import (
     ApprovalOut,
     CallOut,
     ConversationOut,
+    ConversationPage,
     ConversationPatch,
     DecisionIn,
     EditIn,
@@ -122,6 +123,26 @@ def decide(request: HttpRequest, approval_id: UUID, body: DecisionIn) -> Approva
     return approvals.decide(caller(request), approval_id, body.decision, edited=body.args, comment=body.comment)
 
 
+@router.get("/conversations", response=ConversationPage, summary="Your conversations")
+def list_conversations(
+    request: HttpRequest, search: str = "", archived: bool = False, cursor: str = ""
+) -> dict[str, object]:
+    """Pinned ones first, then the newest, 100 a page. `search` looks at titles and messages."""
+    try:
+        found = listing.list_conversations(caller(request), search=search, archived=archived, cursor=cursor)
+    except ValueError:
+        raise HttpError(400, "This is no cursor. Begin without one.") from None
+    return {"items": found.conversations, "next": found.next}
+
+
+@router.get("/conversations/{uuid:conversation_id}", response=ConversationOut, summary="A conversation")
+def get_conversation(request: HttpRequest, conversation_id: UUID) -> Conversation:
+    found = Conversation.objects.visible_to(caller(request)).filter(id=conversation_id).first()
+    if found is None:
+        raise Http404
+    return found
+
+
 @router.patch(
     "/conversations/{uuid:conversation_id}",
     response=ConversationOut,
@@ -160,9 +181,7 @@ def send_message(request: HttpRequest, conversation_id: UUID, body: MessageIn) -
 @router.get("/conversations/{uuid:conversation_id}/messages", response=MessagePage, summary="The visible branch")
 def list_messages(request: HttpRequest, conversation_id: UUID, cursor: UUID | None = None) -> dict[str, object]:
     """Oldest first, 200 a page."""
-    conversation = Conversation.objects.visible_to(caller(request)).filter(id=conversation_id).first()
-    if conversation is None:
-        raise Http404
+    conversation = get_conversation(request, conversation_id)
     messages = tree.branch(conversation.leaf_id, tree.WHOLE_BRANCH)
     start = next((number + 1 for number, message in enumerate(messages) if message.id == cursor), 0)
     if cursor and not start:

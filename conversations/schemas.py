@@ -82,6 +82,11 @@ class ConversationOut(Schema):
     updated_at: datetime
 
 
+class ConversationPage(Schema):
+    items: list[ConversationOut]
+    next: str | None = Field(description="The `cursor` of the next page.")
+
+
 class MessageIn(StrictSchema):
     content: str
     mode: str = Field("", max_length=20)

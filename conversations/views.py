@@ -1,12 +1,13 @@
 """The pages of the chat. Each starts from what its user may see and makes a fixed number of queries."""
 
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
-from django.db.models import Exists, OuterRef, Q, Subquery
+from django.db.models import Exists, OuterRef, Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -15,6 +16,7 @@ from django.views.decorators.http import require_safe
 from accounts.budgets import tightest
 from accounts.models import User
 from conversations import tree
+from conversations.listing import list_conversations
 from conversations.models import Approval, Call, Conversation, Interrupt, Message, Question, Run, RunEvent
 from conversations.presenters import (
     Turn,
@@ -31,7 +33,6 @@ from conversations.trace import present_calls
 from tools_admin.models import Agent
 from tools_admin.modes import Mode, offered
 
-LISTED_CONVERSATIONS = 100
 SHOWN_MESSAGES = 100  # fifty turns
 RUNS_PER_PAGE = 50
 LISTED_REQUESTS = 100
@@ -46,19 +47,18 @@ def sidebar(request: HttpRequest) -> dict[str, Any]:
     """The list of conversations as every page of a signed-in person shows it."""
     user = signed_in(request)
     search, archived = request.GET.get("q", "").strip(), request.GET.get("archived") == "1"
-    found = Conversation.objects.visible_to(user).filter(archived=archived)
-    if search:
-        found = found.filter(title__icontains=search)
+    try:
+        found = list_conversations(user, search=search, archived=archived, cursor=request.GET.get("older", ""))
+    except ValueError:
+        raise Http404 from None
     waiting = Run.objects.visible_to(user).filter(status=Run.Status.WAITING)
-    active = Run.objects.active().filter(conversation=OuterRef("pk"))
-    found = found.annotate(run_status=Subquery(active.values("status")[:1])).order_by("-updated_at")
-    rows = list(found[: LISTED_CONVERSATIONS + 1])
+    kept = {"q": search, "archived": "1" if archived else "", "older": found.next or ""}
     return {
-        "groups": group_conversations(rows[:LISTED_CONVERSATIONS], timezone.localdate()),
+        "groups": group_conversations(found.conversations, timezone.localdate()),
         "search": search,
         "archived": archived,
-        "more": len(rows) > LISTED_CONVERSATIONS,
-        "has_any": bool(rows),
+        "older": urlencode({name: value for name, value in kept.items() if value}) if found.next else "",
+        "has_any": bool(found.conversations),
         "budget": tightest(user),
         "waiting": [str(run) for run in waiting.values_list("id", flat=True)[:LISTED_REQUESTS]],
     }

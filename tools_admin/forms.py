@@ -5,6 +5,8 @@ from typing import Any
 
 from django import forms
 from django.forms.fields import InvalidJSONInput
+from django.utils.translation import gettext_lazy as _
+from unfold.widgets import UnfoldAdminTextareaWidget
 
 from tools_admin.models import Agent
 
@@ -37,7 +39,28 @@ class DefaultForm(forms.ModelForm):  # type: ignore[type-arg]
         return {*super()._get_validation_exclusions(), "is_default"}  # type: ignore[misc]
 
 
+class LinesField(forms.CharField):
+    """A list of texts, one on each line."""
+
+    widget = UnfoldAdminTextareaWidget(attrs={"rows": 6})
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(value) if isinstance(value, list) else value
+
+    def to_python(self, value: Any) -> Any:
+        return [line.strip() for line in (super().to_python(value) or "").splitlines() if line.strip()]
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return bool((initial or []) != self.to_python(data))
+
+
 class AgentForm(DefaultForm):
+    starters = LinesField(
+        label=_("Starter questions"),
+        required=False,
+        help_text=_("Offered on an empty page: one on each line, of which six are shown."),
+    )
+
     class Meta:
         model = Agent
         fields = "__all__"  # noqa: DJ007 (the admin names the fields)

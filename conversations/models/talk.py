@@ -4,8 +4,11 @@ import uuid
 from typing import Self
 
 from django.conf import settings
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVector
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Left
 
 from accounts.models import User
 
@@ -38,8 +41,8 @@ class Conversation(models.Model):
 
     class Meta:
         indexes = [
-            # the list of a user's conversations, newest first
-            models.Index(fields=["user", "archived", "-updated_at"], name="conversation_list"),
+            # the list of a user's conversations, pinned ones first, then the newest
+            models.Index(fields=["user", "archived", "-pinned", "-updated_at", "-id"], name="conversation_list"),
         ]
 
     def __str__(self) -> str:
@@ -53,6 +56,9 @@ class MessageQuerySet(models.QuerySet["Message"]):
 
 class Message(models.Model):
     """Append-only. `parent` makes the tree in which edits and regenerations are siblings."""
+
+    # What search looks at; the beginning only, because PostgreSQL's word lists hold a megabyte.
+    WORDS = SearchVector(Left("content", 100_000), config="simple")
 
     class Role(models.TextChoices):
         USER = "user", "You"
@@ -84,6 +90,8 @@ class Message(models.Model):
             models.Index(fields=["conversation", "created_at"], name="message_branch"),
             # is this message on record already?
             models.Index(fields=["client_id"], condition=~Q(client_id=""), name="message_client_id"),
+            # search in the list of conversations
+            GinIndex(SearchVector(Left("content", 100_000), config="simple"), name="message_words"),
         ]
         constraints = [
             models.UniqueConstraint(

@@ -145,7 +145,7 @@ def test_pages_make_a_fixed_number_of_queries(
         "/": 3,  # agent, list, what waits
         # conversation and agent, default agent, branch, runs, alternatives, events, list, what waits
         f"/c/{run.conversation_id}/": 8,
-        "/approvals/": 4,  # approvals, calls in doubt, list, what waits
+        "/approvals/": 5,  # approvals, questions, calls in doubt, list, what waits
         "/runs/": 4,  # count, runs, list, what waits
         f"/runs/{run.id}/": 4,  # run, calls, list, what waits
     }.items():

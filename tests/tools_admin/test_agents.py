@@ -48,7 +48,7 @@ def helper() -> Agent:
 def form_of(agent: Agent, **changes: object) -> dict[str, object]:
     values: dict[str, object] = {
         "name": agent.name, "icon": "bot", "description": "", "instructions": agent.instructions, "mode": "react",
-        "tools": [tool.pk for tool in agent.tools.all()], "starters": "[]", "examples": "[]", "max_iterations": 50,
+        "tools": [tool.pk for tool in agent.tools.all()], "starters": "", "examples": "[]", "max_iterations": 50,
         "enabled": "on", "is_default": "on" if agent.is_default else "",
         "workflows-TOTAL_FORMS": 0, "workflows-INITIAL_FORMS": 0,
     }  # fmt: skip

@@ -2,6 +2,7 @@
 
 import { clone, icon, one, setText } from "#app/dom.js";
 import { gettext } from "#app/i18n.js";
+import { startOlder } from "#chat/list-older.js";
 
 const ACTIVE = new Set(["queued", "running", "waiting"]);
 
@@ -20,7 +21,24 @@ export class ConversationList {
       }
     });
     if (!/Mac|iPhone|iPad/.test(navigator.platform)) setText(one(".search kbd"), "Ctrl K");
-    for (const mark of this.root.querySelectorAll(".mark:not([data-state=waiting]) .icon")) mark.classList.add("spinning");
+    this.#spin(this.root);
+    startOlder(this.root, (item) => this.#append(item));
+  }
+
+  /** @param {ParentNode} root */
+  #spin(root) {
+    for (const mark of root.querySelectorAll(".mark:not([data-state=waiting]) .icon")) mark.classList.add("spinning");
+  }
+
+  /** One more, older than all that stand here. @param {HTMLElement} item as the server renders it */
+  #append(item) {
+    const id = item.dataset.conversation ?? "";
+    const group = item.closest("[data-group]")?.getAttribute("data-group");
+    if (this.item(id) || !group) return;
+    const own = /** @type {HTMLElement} */ (document.importNode(item, true));
+    this.#spin(own);
+    one(`[data-group=${group}] ul`, this.root).append(own);
+    this.#filter();
   }
 
   /** @param {string} id @returns {HTMLElement | null} */
@@ -103,6 +121,6 @@ export class ConversationList {
     }
     this.#tidy();
     const empty = one("[data-empty]", this.root);
-    if (!empty.hidden && wanted) setText(empty, gettext("Nothing in this list. Enter searches all conversations."));
+    if (!empty.hidden && wanted) setText(empty, gettext("Nothing in this list. Enter searches all conversations and their messages."));
   }
 }
