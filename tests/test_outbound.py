@@ -314,6 +314,7 @@ KNOWN = {
     "tools_admin/gathering.py": {
         "httpx2",
         "aiohttp",
+        "socket",
     },  # that transport: it connects where providers are, and follows no redirect
 }
 

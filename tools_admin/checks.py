@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from agentapp.celery import app
 from tools_admin.defaults import save_as_default
+from tools_admin.errors import NoModel
 from tools_admin.health import forget
 from tools_admin.models import LanguageModel, Provider
 
@@ -99,6 +100,8 @@ def _run(work: Any, row: Provider | LanguageModel) -> dict[str, Any]:
         try:
             async with asyncio.timeout(CHECK_SECONDS):
                 return dict(await work(row, clients))
+        except NoModel as error:
+            return {"error": str(error)}
         except TimeoutError:
             return {"error": f"The check was given up after {CHECK_SECONDS // 60} minutes."}
         finally:

@@ -6,6 +6,10 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from django.utils.translation import gettext as _
+
+from agentapp.encryption import UndecryptableSecret
+from tools_admin.errors import NoModel
 from tools_admin.models import LanguageModel, Provider
 from tools_admin.presets import PRESETS
 
@@ -67,7 +71,7 @@ class ModelClients:
         timeout = httpx2.Timeout(provider.timeout, connect=10.0)
         return AsyncOpenAI(
             base_url=provider.base_url,
-            api_key=provider.api_key.get_secret_value() or "none",  # the library insists on a key, local servers do not
+            api_key=key_of(provider) or "none",  # the library insists on a key, local servers do not
             timeout=timeout,
             max_retries=0,  # retries are the engine's
             http_client=httpx2.AsyncClient(timeout=timeout, transport=self._transport),
@@ -97,17 +101,37 @@ def chat_model(model: LanguageModel, clients: ModelClients) -> "OpenAIChatModel"
 
 
 def chat_chain(models: Sequence[LanguageModel], clients: ModelClients) -> "ChatModel":
-    """The same for one model or several that stand in for each other, with limits and circuit breakers."""
+    """The same for one model or several that stand in for each other, with limits and circuit breakers.
+
+    Raises `NoModel` when no model's key can be read.
+    """
     from tools_admin.guarded import GuardedModel, guarded
 
-    return guarded(
-        [GuardedModel(model, chat_model(model, clients), clients.health, clients.turnstile) for model in models]
-    )
+    usable, problems = [], []
+    for model in models:
+        try:
+            usable.append(GuardedModel(model, chat_model(model, clients), clients.health, clients.turnstile))
+        except NoModel as problem:
+            problems.append(problem)
+    if not usable:
+        raise problems[0]
+    return guarded(usable)
+
+
+def key_of(provider: Provider) -> str:
+    """Raises `NoModel` when it cannot be read."""
+    try:
+        return provider.api_key.get_secret_value()
+    except UndecryptableSecret:
+        text = _(
+            "The key of %(provider)s cannot be read with the present ENCRYPTION_KEYS; an administrator enters it anew."
+        )
+        raise NoModel(text % {"provider": provider}) from None
 
 
 def headers_of(provider: Provider) -> dict[str, str | None]:
     """How the key travels, and the administrators' own headers. Without a key none is pretended."""
-    key = provider.api_key.get_secret_value()
+    key = key_of(provider)
     auth = PRESETS[provider.preset].auth if key else {}
     headers = {**auth, **provider.extra_headers}
     return {"Authorization": None, **{name: text.replace("{key}", key) for name, text in headers.items()}}

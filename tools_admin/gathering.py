@@ -8,6 +8,8 @@ Import it only where models are called.
 """
 
 import asyncio
+import errno
+import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -16,6 +18,9 @@ from functools import lru_cache
 import aiohttp
 import httpx2
 import yarl
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from agentapp.addresses import AddressRefused, vetted
 
 PAUSE_SECONDS = 0.025
 PATIENT_AFTER = 4  # reads of a reply: plain replies and the first tokens of a stream do not wait
@@ -55,7 +60,9 @@ class GatheringTransport(httpx2.AsyncBaseTransport):
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
             connector = aiohttp.TCPConnector(
-                limit=self._limits.max_connections or 0, keepalive_timeout=self._limits.keepalive_expiry
+                limit=self._limits.max_connections or 0,
+                keepalive_timeout=self._limits.keepalive_expiry,
+                resolver=_Vetted(),
             )
             # Bodies stay as they are: httpx unpacks them, as it would those of its own transport.
             self._session = aiohttp.ClientSession(
@@ -89,6 +96,33 @@ class GatheringStream(httpx2.AsyncByteStream):
             await asyncio.sleep(PAUSE_SECONDS)
         finally:
             protocol.resume_reading()
+
+
+class _Vetted(AbstractResolver):
+    """Names of endpoints, which administrators chose, may lead to the inner network, but not where clouds hand out
+    credentials."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        try:
+            addresses = await vetted(host, port, (host.lower().rstrip("."),))
+        except AddressRefused as error:
+            raise OSError(errno.EACCES, str(error)) from None
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+                proto=0,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for address in addresses
+        ]
+
+    async def close(self) -> None:
+        pass
 
 
 @lru_cache(maxsize=1)

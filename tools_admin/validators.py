@@ -2,6 +2,8 @@
 
 import json
 import re
+from contextlib import suppress
+from ipaddress import ip_address
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -9,6 +11,8 @@ import jsonschema
 from django.core.exceptions import ValidationError
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 from pydantic import ValidationError as Invalid
+
+from agentapp.addresses import is_inner, is_public
 
 
 class ExampleMessage(BaseModel):
@@ -114,6 +118,10 @@ def validate_endpoint(value: str) -> None:
         raise ValidationError("This is no address; write it like https://api.example.org/v1.") from None
     if parts.scheme not in ("http", "https") or not host or any(c.isspace() for c in value):
         raise ValidationError("Write the whole address, such as https://api.example.org/v1.")
+    with suppress(ValueError):
+        address = ip_address(host)
+        if not (is_public(address) or is_inner(address)):
+            raise ValidationError("No endpoint lives at this address: it is reserved for other things.")
     if parts.username is not None or parts.query or parts.fragment:
         raise ValidationError("The address must hold no password, query or fragment; the key has its own field.")
 

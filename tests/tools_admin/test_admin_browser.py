@@ -24,6 +24,7 @@ LISTS = [
     "accounts/apikey",
     "auth/group",
 ]
+OWN_PAGES = {"tools_admin/provider": "check", "tools_admin/route": "try"}
 RECORD = ["conversations/run", "conversations/call", "conversations/inspection"]
 
 
@@ -61,6 +62,9 @@ def test_every_page_loads_in_silence(page: Any) -> None:
             page.goto(f"/admin/{name}/")
             row = page.locator(f"a[href*='/admin/{name}/'][href*='/change/']").first
             assert page.goto(row.get_attribute("href")).ok, name
+            if name in OWN_PAGES:
+                own = row.get_attribute("href").partition("/change/")[0]
+                assert page.goto(f"{own}/{OWN_PAGES[name]}/").ok, name
 
 
 def test_a_tool_is_switched_off_in_the_list(product: Product, page: Any) -> None:

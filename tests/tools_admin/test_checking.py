@@ -300,3 +300,24 @@ def test_a_vector_is_what_an_embedding_model_answers():
 
     result, paths = async_to_sync(measured)()
     assert (result["said"], paths) == ("3 dimensions", ["/v1/embeddings"])
+
+
+@pytest.mark.parametrize("address", ["169.254.169.254", "fd00:ec2::254"])
+async def test_a_name_that_leads_to_where_clouds_hand_out_credentials_is_refused(monkeypatch, address):
+    async def look_up(host, port):
+        return [address]
+
+    monkeypatch.setattr("agentapp.addresses.look_up", look_up)
+    clients = ModelClients()
+    result = await check_model(row("http://models.example/v1"), clients)
+    await clients.aclose()
+    assert "is not an address of the public internet" in result["error"]
+
+
+@pytest.mark.django_db
+def test_an_unreadable_key_is_an_error_with_words(settings):
+    provider = Provider.objects.create(name="Acme", base_url="https://x.example/v1", api_key=SecretStr("sk-1"))
+    settings.ENCRYPTION_KEYS = ["x" * 43 + "="]
+    checks.check_provider(provider.pk)
+    provider.refresh_from_db()
+    assert provider.last_check["error"].startswith("The key of Acme cannot be read")

@@ -55,6 +55,13 @@ def test_an_address_that_nobody_can_guess_is_asked_for(admin_client, preset, why
     assert why in answer.context["adminform"].form.errors["base_url"][0]
 
 
+@pytest.mark.parametrize("address", ["http://169.254.169.254/v1", "http://[::ffff:127.0.0.1]/v1", "http://0.0.0.0/v1"])
+def test_addresses_at_which_no_endpoint_lives_are_refused(admin_client, address):
+    form = {"preset": "other", "base_url": address, "timeout": "60", "extra_headers": "{}", "extra_body": "{}"}
+    answer = admin_client.post(f"{ROOT}provider/add/", form)
+    assert "base_url" in answer.context["adminform"].form.errors
+
+
 @pytest.mark.parametrize(
     "headers",
     [
