@@ -1,5 +1,6 @@
 """The pages of the chat. Each starts from what its user may see and makes a fixed number of queries."""
 
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
@@ -16,6 +17,7 @@ from django.views.decorators.http import require_safe
 from accounts.budgets import tightest
 from accounts.models import User
 from conversations import tree
+from conversations.approvals import SIGN
 from conversations.listing import list_conversations
 from conversations.models import Approval, Call, Conversation, Interrupt, Message, Question, Run, RunEvent
 from conversations.presenters import (
@@ -171,13 +173,22 @@ def approvals(request: HttpRequest) -> HttpResponse:
     record_inspections((approval.run for approval in shown), user)
     questions = Question.objects.visible_to(user).pending()
     doubtful = Call.objects.visible_to(user).in_doubt()
+    verdicts = _verdicts(shown)
     requests = [
-        *(present_approval(approval, user) for approval in shown),
+        *({**present_approval(approval, user), "verdict": verdicts.get(approval.run_id)} for approval in shown),
         *(present_question(question) for question in questions.select_related("run__message")[:LISTED_REQUESTS]),
         *(present_doubt(call) for call in doubtful.select_related("run__message")[:LISTED_REQUESTS]),
     ]
     context = {"requests": requests, "page": {"requests": requests}, "sidebar": sidebar(request)}
     return render(request, "chat/approvals.html", context)
+
+
+def _verdicts(shown: Iterable[Approval]) -> dict[UUID, dict[str, Any]]:
+    """By run, what the evaluator said last of a draft that is to be signed."""
+    drafts = [approval.run_id for approval in shown if approval.tool_name == SIGN]
+    if not drafts:
+        return {}
+    return dict(RunEvent.objects.filter(run__in=drafts, channel="verdict").order_by("seq").values_list("run", "data"))
 
 
 @require_safe

@@ -21,10 +21,10 @@ ICONS = (
     "bot", "briefcase", "chart-column", "check", "chevron-down", "chevron-left", "chevron-right", "circle-alert",
     "circle-check", "circle-dashed", "circle-help", "circle-slash", "circle-stop", "circle-x", "clock", "code",
     "copy", "database", "ellipsis", "gauge", "git-branch", "globe", "hand", "info", "key-round", "life-buoy",
-    "list-tree",
-    "loader-circle", "log-out", "mail", "menu", "message-square", "monitor", "moon", "pen-line", "pencil", "pin",
-    "pin-off", "plug", "refresh-cw", "rotate-ccw", "search", "settings", "shrink", "square", "square-pen", "sun",
-    "thumbs-down", "thumbs-up", "trash", "triangle-alert", "undo-2", "user", "waypoints", "wifi-off", "wrench", "x",
+    "list-tree", "loader-circle", "log-out", "mail", "menu", "message-square", "monitor", "moon", "pen-line",
+    "pencil", "pin", "pin-off", "plug", "refresh-cw", "rotate-ccw", "scale", "search", "settings", "shrink", "square",
+    "square-pen", "sun", "thumbs-down", "thumbs-up", "trash", "triangle-alert", "undo-2", "user", "waypoints",
+    "wifi-off", "wrench", "x",
 )
 # fmt: on
 

@@ -1,5 +1,6 @@
 """A question worked on by a plan: the way is picked, the plan is seen, and it is all still there after a reload."""
 
+import os
 import re
 
 import pytest
@@ -10,6 +11,7 @@ from tests.conversations.planning_brain import goals, planning, sums
 from tests.fake_model import think
 from tests.product import Person, Product
 
+SHOTS = os.environ.get("SHOTS", "")
 TWELVE = sums(*(f"{n} * 300" for n in range(1, 12)), "1 + 1", joined=True)
 for planned in TWELVE[4:8]:
     planned["depends_on"] = ["E1", "E2"]
@@ -131,3 +133,39 @@ def test_earlier_rounds_and_the_reason_for_a_new_plan_are_kept(visit: OpenPage, 
     expect(rounds.nth(0)).to_contain_text("Judged: the goal is not reached yet (50% sure).")
     rounds.nth(0).get_by_role("button").first.click()
     expect(rounds.nth(0).locator(".plan-detail .step")).to_contain_text("calculator")
+
+
+def test_a_draft_is_signed_beside_its_verdict(visit: OpenPage, product: Product, ada: Person) -> None:
+    def brain(request):
+        forced = request.get("tool_choice")
+        if isinstance(forced, dict):
+            data = {"verdict": "fail", "reasons": ["The **second** figure is not in the evidence.", "No source."]}
+            return {"calls": [{"name": "verdict", "arguments": data}]}
+        return think(request)
+
+    product.model.brain = brain
+    product.execute("UPDATE tools_admin_agent SET sign_off = true WHERE is_default")
+    try:
+        page = visit(ada)
+        ask(page, "Write something")
+        card = page.get_by_role("region", name="Approval needed")
+        expect(card).to_contain_text("a draft to sign")
+        expect(card).to_contain_text("Hello! You wrote: Write something")
+        expect(card.locator(".request-verdict")).to_contain_text("Checked, with objections:")
+        expect(card.locator(".request-verdict li")).to_have_count(2)
+        expect(page.locator(".answer:visible")).to_have_count(0)
+        other = visit(ada, "/approvals/", viewport=PHONE)
+        expect(other.locator(".request-verdict li")).to_have_count(2)
+        assert other.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        if SHOTS:
+            page.screenshot(path=f"{SHOTS}/sign.png")
+            other.screenshot(path=f"{SHOTS}/sign-phone.png")
+        card.get_by_role("button", name="Approve once").click()
+        answers(page)
+        expect(page.locator(".answer")).to_contain_text("Hello! You wrote: Write something")
+
+        ask(page, "Another thing")
+        card.get_by_role("button", name="Reject").click()
+        expect(page.get_by_text("The draft was rejected. Nothing was published.")).to_be_visible()
+    finally:
+        product.execute("UPDATE tools_admin_agent SET sign_off = false WHERE is_default")

@@ -103,6 +103,8 @@ export class Answer {
  * @param {Run} run
  */
 function outcome(run) {
+  if (run.status === "cancelled" && run.reason === "rejected") return { words: gettext("The draft was rejected. Nothing was published."), kind: "", symbol: "circle-x" };
+  if (run.status === "cancelled" && run.reason === "expired") return { words: gettext("Nobody signed the draft in time. Nothing was published."), kind: "", symbol: "clock" };
   if (run.status === "cancelled") return { words: run.text ? gettext("Stopped. This is what there was until then.") : gettext("Stopped before there was an answer."), kind: "", symbol: "circle-stop" };
   if (run.status === "failed") return { words: run.error || gettext("The run broke off. Your message is kept."), kind: "notice-danger", symbol: "circle-alert" };
   if (run.status === "queued" && run.reason === "model_unavailable") return { words: gettext("The model is not answering. Your message is kept and will be tried again."), kind: "notice-warn", symbol: "clock" };

@@ -1,10 +1,12 @@
 /* A call that waits for a person's word: what it would do, and the buttons that decide it. */
 
 import { ApiError, request } from "#app/api.js";
-import { clone, one, setText } from "#app/dom.js";
+import { clone, h, one, setText } from "#app/dom.js";
 import { format, gettext, moment } from "#app/i18n.js";
 import { ArgumentForm } from "#chat/argument-form.js";
-import { sentence, toolWords } from "#chat/phrases.js";
+import { sentence, toolWords, verdictWords } from "#chat/phrases.js";
+import { renderInto } from "#chat/render.js";
+import { SIGN } from "#chat/run-state.js";
 import { showValue } from "#chat/values.js";
 
 /** @typedef {import("#chat/run-state.js").Approval} Approval */
@@ -41,13 +43,29 @@ export class ApprovalCard {
 
   #describe() {
     const { tool, args, expires, why } = this.approval;
-    setText(one("[data-title]", this.element), toolWords(tool));
-    setText(one("[data-tool]", this.element), tool);
+    const signs = tool === SIGN;
+    this.element.classList.toggle("request-sign", signs);
+    setText(one("[data-title]", this.element), signs ? gettext("a draft to sign") : toolWords(tool));
+    setText(one("[data-tool]", this.element), signs ? "" : tool);
+    if (signs) this.#judge();
     const reason = one("[data-why]", this.element);
     setText(reason, sentence(why));
     reason.hidden = !why;
-    this.args.replaceChildren(showValue(args));
+    if (signs && typeof args.answer === "string") renderInto(this.args, args.answer);
+    else this.args.replaceChildren(showValue(args));
+    this.args.classList.toggle("prose", signs && typeof args.answer === "string");
     setText(one("[data-expiry]", this.element), format(gettext("Open until %(time)s"), { time: moment(expires) }));
+  }
+
+  /** What the evaluator said stands beside the draft. */
+  #judge() {
+    const { verdict } = this.approval;
+    const place = one("[data-verdict]", this.element);
+    place.hidden = !verdict;
+    if (!verdict) return;
+    place.dataset.state = verdict.verdict;
+    setText(one("[data-verdict-words]", place), verdictWords(verdict.verdict));
+    one("ul", place).replaceChildren(...verdict.reasons.map((reason) => h("li", {}, reason)));
   }
 
   /** Long arguments come shortened with the events; nobody decides on half of them. */

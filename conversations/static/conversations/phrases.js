@@ -16,6 +16,15 @@ export function toolWords(name) {
   return words.charAt(0).toLocaleUpperCase() + words.slice(1);
 }
 
+/** What a judge said of a draft. @param {string} verdict */
+export function verdictWords(verdict) {
+  switch (verdict) {
+    case "pass": return gettext("Checked, nothing found.");
+    case "fail": return gettext("Checked, with objections:");
+    default: return gettext("Checked, a person has to decide:");
+  }
+}
+
 /** What became of a request. @param {import("#chat/run-state.js").Approval} approval */
 export function decisionWords({ status, tool, comment }) {
   const words = {

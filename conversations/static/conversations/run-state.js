@@ -3,20 +3,24 @@
 import { endPlans, foldPhase, foldPlan } from "#chat/plan-state.js";
 
 /**
+ * @typedef {{verdict: "pass" | "fail" | "needs_human", reasons: string[]}} Verdict what a judge said of a draft
  * @typedef {{run: string, seq?: number, channel: string, data: any, at?: string}} Envelope
  * @typedef {{kind: "call" | "note", key: string, iteration: number, part: string, tool: string, args: any, reasoning: string, text: string,
  *   state: "running" | "done" | "failed" | "stopped", observation: any, error: string, elapsed: number | null, at: number}} Step
  * @typedef {{id: string, status: "pending" | "approved" | "rejected" | "expired" | "superseded", tool: string, args: any, expires: string,
- *   comment: string, why: string, whole: boolean}} Approval a call that waited or waits for a person's word
+ *   comment: string, why: string, whole: boolean, verdict?: Verdict | null}} Approval a call that waited or waits for a person's word
  * @typedef {{id: string, run: string, status: string, source: string, text: string, fields: any, url: string, expires: string}} Inquiry
  *   a question of the agent or of a tool; `fields` is a JSON Schema
  * @typedef {{run: string, call: string, tool: string, args: any}} Doubt a call of which nobody saw the end
  * @typedef {{id: string, seq: number, status: string, reason: string, error: string, retryable: boolean, phase: string, told: string,
- *   mode: string, route: {mode: string, reason?: string, error?: string} | null, plans: import("#chat/plan-state.js").Plan[], planReason: string,
+ *   mode: string, route: {mode: string, reason?: string, error?: string} | null, plans: import("#chat/plan-state.js").Plan[], planReason: string, verdict: Verdict | null,
  *   steps: Step[], approvals: Approval[], inquiries: Inquiry[], doubt: Doubt | null, read: string[],
  *   reasoning: Map<number | string, string>, text: string, length: number, attempt: number, streaming: boolean, started: number,
  *   elapsed: number | null, iterations: number, tokens: number, cost: number, model: string, why: string, messageId: string}} Run
  */
+
+/** The name under which a signature is asked for, in place of a tool's. */
+export const SIGN = "publish_answer";
 
 const ENDED = new Set(["completed", "failed", "cancelled"]);
 
@@ -27,7 +31,7 @@ const ENDED = new Set(["completed", "failed", "cancelled"]);
  */
 export function createRun(id, known = {}) {
   return {
-    id, seq: 0, status: "queued", reason: "", error: "", retryable: true, phase: "", told: "", mode: "", route: null, plans: [], planReason: "", steps: [], approvals: [], inquiries: [], doubt: null, read: [],
+    id, seq: 0, status: "queued", reason: "", error: "", retryable: true, phase: "", told: "", mode: "", route: null, plans: [], planReason: "", verdict: null, steps: [], approvals: [], inquiries: [], doubt: null, read: [],
     reasoning: new Map(), text: "", length: 0, attempt: 0, streaming: false, started: Date.now(), elapsed: null, iterations: 0, tokens: 0, cost: 0, model: "", why: "", messageId: "",
     ...known,
   };
@@ -128,7 +132,7 @@ const channels = {
     const values = { status, tool, args, expires, comment, whole: !truncated };
     const known = run.approvals.find((a) => a.id === id);
     if (known) Object.assign(known, values);
-    else run.approvals.push({ id, why: [...run.reasoning.values()].at(-1) ?? "", ...values });
+    else run.approvals.push({ id, why: tool === SIGN ? "" : ([...run.reasoning.values()].at(-1) ?? ""), verdict: run.verdict, ...values });
     if (status !== "pending") noteDecision(run, /** @type {Approval} */ (run.approvals.find((a) => a.id === id)), at);
     if (run.status === "waiting" && run.reason === "approval" && pending(run).length === 0) requeued(run);
   },
@@ -164,6 +168,11 @@ const channels = {
 
   phase(run, data) {
     foldPhase(run, data);
+  },
+
+  verdict(run, data, at) {
+    run.verdict = data;
+    addStep(run, { kind: "note", key: `verdict-${run.seq}`, tool: "verdict", args: data, text: data.reasons.join(" "), state: "done", at });
   },
 
   plan(run, data, at) {

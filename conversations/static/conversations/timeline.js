@@ -3,7 +3,7 @@
 import { h, icon, one, setText } from "#app/dom.js";
 import { duration, format, gettext, ngettext } from "#app/i18n.js";
 import { modeName } from "#chat/modes.js";
-import { decisionWords, sentence } from "#chat/phrases.js";
+import { decisionWords, sentence, verdictWords } from "#chat/phrases.js";
 import { PlanView } from "#chat/plan-view.js";
 import { isEnded, open, pending } from "#chat/run-state.js";
 import { gist, showValue } from "#chat/values.js";
@@ -13,7 +13,7 @@ import { gist, showValue } from "#chat/values.js";
 /** @type {Object<string, string>} */
 const ICONS = { running: "loader-circle", waiting: "clock", done: "circle-check", failed: "circle-x", stopped: "circle-stop" };
 /** @type {Object<string, string>} */
-const NOTES = { inject: "message-square", compact: "shrink", resumed: "rotate-ccw", model: "triangle-alert" };
+const NOTES = { inject: "message-square", compact: "shrink", resumed: "rotate-ccw", model: "triangle-alert", verdict: "scale" };
 /** @type {Object<string, string>} */
 const DECISIONS = { approved: "circle-check", rejected: "circle-x", expired: "clock", superseded: "undo-2", pending: "clock" };
 
@@ -169,6 +169,7 @@ function noteWords({ tool, text, args }) {
   switch (tool) {
     case "inject": return format(gettext("Read your message: “%(text)s”"), { text: sentence(text) });
     case "approval": return decisionWords(args);
+    case "verdict": return `${verdictWords(args.verdict)} ${text}`.trim();
     case "model": return format(gettext("%(from)s did not answer; %(to)s took over"), args);
     case "resumed": return gettext("Went on after an interruption");
     default: return format(gettext("Summed up %(count)s earlier messages"), { count: args.original_messages - args.kept_messages });
