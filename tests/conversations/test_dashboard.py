@@ -143,6 +143,7 @@ def test_the_checklist_ends_with_a_question_and_goes_away_with_the_answer(page: 
     steps = page.get("/admin/").context["steps"]
     assert steps[0].title == "Connect a model" and steps[-1].title == "Ask a question"
     assert not steps[-1].done
+    assert "<svg viewBox" not in page.get("/admin/").content.decode(), "no charts before there is anything in them"
     provider = Provider.objects.create(name="Acme", base_url="https://x.example/v1")
     LanguageModel.objects.create(provider=provider, name="gpt")
     ran(ada)
