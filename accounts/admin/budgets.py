@@ -86,10 +86,9 @@ class BudgetAdminBase(ModelAdmin):  # type: ignore[misc]
     def bar(self, budget: Budget) -> str:
         percent = _percent(budget)
         return format_html(
-            '<meter min="0" max="100" low="50" high="{}" value="{}" aria-label="{} %"></meter> {} %',
+            '<meter min="0" max="100" low="50" high="{}" optimum="0" value="{}"></meter>&nbsp;{}&nbsp;%',
             budget.warn_percent,
             min(100, percent),
-            percent,
             percent,
         )
 

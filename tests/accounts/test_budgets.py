@@ -77,7 +77,7 @@ def test_an_odd_limit_is_refused_in_words(admin: Client, ada: User, amount: str)
 def test_the_list_says_what_is_used(admin: Client, ada: User) -> None:
     Budget.objects.create(user=ada, limit=10_000_000, used=2_500_000)
     html = admin.get("/admin/accounts/budget/").content.decode()
-    for words in ("10.00 USD", "7.50 USD", "25 %"):
+    for words in ("10.00 USD", "7.50 USD", "25&nbsp;%"):
         assert words in html
 
 

@@ -12,7 +12,15 @@ from django.utils import timezone
 from accounts.models import Budget, User
 from accounts.services import create_api_key
 from conversations import live
-from conversations.allotments import Allotted, Amount, BudgetExhausted, close, draw, settle_lost, unlimited
+from conversations.allotments import (
+    Allotted,
+    Amount,
+    BudgetExhausted,
+    close,
+    draw,
+    settle_lost,
+    unlimited,
+)
 from conversations.balances import balances, rebuild
 from conversations.errors import LeaseLost
 from conversations.models import Call, Run

@@ -8,7 +8,7 @@ import { money, tokens } from "#app/money.js";
 export function showBudget({ unit, left, low }) {
   const link = one(".budget-left");
   const amount = unit === "cost" ? money(left) : tokens(left);
-  setText(one("[data-left]", link), gettext("%(left)s left").replace("%(left)s", amount));
+  setText(one("[data-rest]", link), gettext("%(left)s left").replace("%(left)s", amount));
   link.toggleAttribute("data-low", low);
   link.hidden = false;
 }
