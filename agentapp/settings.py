@@ -288,6 +288,7 @@ CONTENT_SECURITY_POLICY = {
         "font-src": [_SELF],
         "img-src": [_SELF, "data:"],
         "connect-src": [_SELF],
+        "frame-src": [_SELF],  # previews of files, which are locked by their own policy
         "manifest-src": [_SELF],
         "form-action": [_SELF],
         "base-uri": ["'none'"],

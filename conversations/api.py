@@ -13,7 +13,7 @@ from pydantic import Field
 
 from accounts.auth import AsyncApiAuth, caller, sign_in_of
 from agentapp.database import in_thread
-from conversations import approvals, branching, listing, questions, reconciliation, services, sse, tree
+from conversations import approvals, artifacts, branching, listing, questions, reconciliation, services, sse, tree
 from conversations.health import worker_seen
 from conversations.models import Approval, Call, Conversation, Message, Question, Run, RunEvent
 from conversations.schemas import (
@@ -108,6 +108,11 @@ def list_questions(request: HttpRequest, run_id: UUID) -> list[Question]:
 @router.post("/runs/{uuid:run_id}/answer", response=QuestionOut, summary="Answer a question of the agent or a tool")
 def answer(request: HttpRequest, run_id: UUID, body: AnswerIn) -> Question:
     return questions.answer(caller(request), run_id, body.request, body.action, body.value)
+
+
+@router.get("/artifacts/{uuid:artifact_id}", summary="A file that a tool made")
+def get_artifact(request: HttpRequest, artifact_id: UUID) -> HttpResponseBase:
+    return artifacts.serve(caller(request), artifact_id)
 
 
 @router.get("/approvals", response=list[ApprovalOut], summary="Requests that wait for you, or were decided")

@@ -16,11 +16,13 @@ from agentapp.engine.journal import Effect, Finished, check_same_call
 from conversations import crash_points
 from conversations.allotments import Amount
 from conversations.appender import RunLog
+from conversations.artifacts import store_files
 from conversations.cleaning import canonical_json, clean
 from conversations.endings import STOPPED
 from conversations.errors import LeaseLost
 from conversations.events import KeyedEvent
 from conversations.models import Call, Run
+from conversations.patience import patiently
 from conversations.pricing import Pricing
 from conversations.purse import Purse
 from conversations.writer import Record, Writer
@@ -118,6 +120,8 @@ class DatabaseJournal:
         crash_points.before(kind)
         try:
             result = clean(await effect())
+            if result.get("artifacts"):
+                result = await patiently(store_files, self.run, key, result)
         except ModelError as error:
             await self._record_failure(key, call, error)
             del self.open[key]

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.db.models import Exists, OuterRef, Q
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
@@ -18,6 +18,7 @@ from accounts.budgets import tightest
 from accounts.models import User
 from conversations import tree
 from conversations.approvals import SIGN
+from conversations.artifacts import serve
 from conversations.listing import list_conversations
 from conversations.models import Approval, Call, Conversation, Interrupt, Message, Question, Run, RunEvent
 from conversations.presenters import (
@@ -213,3 +214,10 @@ def run(request: HttpRequest, run_id: UUID) -> HttpResponse:
     calls = present_calls(found, Call.objects.filter(run=found).order_by("started_at", "id"))
     context = {"run": found, "calls": calls, "own": found.user_id == user.pk, "sidebar": sidebar(request)}
     return render(request, "chat/run.html", context)
+
+
+@require_safe
+@login_required
+def artifact(request: HttpRequest, artifact_id: UUID) -> FileResponse:
+    """A file that a tool made: for downloading, or with `?preview` for a locked frame."""
+    return serve(signed_in(request), artifact_id, preview="preview" in request.GET)

@@ -4,6 +4,7 @@ PostgreSQL is the truth. What must never be false is a constraint here, not a ch
 request to a row is `visible_to(user)`.
 """
 
+from conversations.models.files import Artifact
 from conversations.models.money import Allotment
 from conversations.models.people import Approval, Inspection, Interrupt, Question, Settlement
 from conversations.models.record import Call, Doubt, Run, RunEvent
@@ -12,6 +13,7 @@ from conversations.models.talk import Conversation, Message
 __all__ = [
     "Allotment",
     "Approval",
+    "Artifact",
     "Call",
     "Conversation",
     "Doubt",

@@ -4,6 +4,7 @@ import { clone, copyText, icon, one, setText, h } from "#app/dom.js";
 import { duration, gettext, ngettext } from "#app/i18n.js";
 import { money } from "#app/money.js";
 import { toast } from "#app/toast.js";
+import { Files } from "#chat/files.js";
 import { startFeedback, startPin } from "#chat/marks.js";
 import { modeName } from "#chat/modes.js";
 import { renderInto } from "#chat/render.js";
@@ -30,6 +31,7 @@ export class Answer {
     this.foot = one(".answer-foot", this.element);
     this.timeline = new Timeline(/** @type {HTMLDetailsElement} */ (one(".work", this.element)));
     this.requests = new Requests(one("[data-requests]", this.element), () => changed(this));
+    this.files = new Files(one("[data-files]", this.element));
     this.frame = 0;
     if (element && this.text.textContent) Object.assign(run, { text: this.text.textContent, length: [...this.text.textContent].length });
     run.messageId ||= this.element.dataset.message ?? "";
@@ -58,6 +60,7 @@ export class Answer {
     this.timeline.update(run);
     this.requests.update(run);
     this.text.hidden = run.text === "";
+    this.files.update(run);
     if (run.text) renderInto(this.text, run.text);
     this.#outcome();
     this.foot.hidden = !ended;

@@ -30,6 +30,7 @@ function parse(text) {
   if (start === "{" || start === "[") {
     try { return JSON.parse(text); } catch { return text; }
   }
+  if (/^\| .* \|\n\|[ |:-]+\|(\n|$)/.test(text)) return markdownTable(text);
   const [columns, ...rows] = text.trim().split("\n").map((line) => line.split(" | "));
   const even = columns.length > 1 && rows.length > 0 && rows.every((row) => row.length === columns.length);
   return even ? { columns, rows } : text;
@@ -76,3 +77,10 @@ function nested(value) {
 
 /** @param {any} value */
 const text = (value) => (value === null || value === undefined ? "–" : typeof value === "object" ? JSON.stringify(value) : String(value));
+
+/** A table as Markdown has it, with what stands below it. @param {string} text */
+function markdownTable(text) {
+  const [head, , ...lines] = text.split("\n\n")[0].split("\n");
+  const cells = (/** @type {string} */ line) => line.slice(2, -2).split(/ (?<!\\)\| /).map((cell) => cell.replaceAll("\\|", "|"));
+  return { columns: cells(head), rows: lines.map(cells) };
+}

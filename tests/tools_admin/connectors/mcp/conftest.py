@@ -3,6 +3,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,13 @@ def everything(serve) -> McpConnector:
 
 @pytest.fixture(scope="session")
 def everything_url() -> Iterator[str]:
-    """`server-everything` over Streamable HTTP."""
+    with everything_over_http() as url:
+        yield url
+
+
+@contextmanager
+def everything_over_http() -> Iterator[str]:
+    """`server-everything` with Streamable HTTP; gives its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
