@@ -131,15 +131,19 @@ def test_answers_are_judged(visit: OpenPage, product: Product, person: Person) -
     ask(page, "First")
     answers(page)
     good, bad = (page.get_by_role("button", name=f"{kind} answer") for kind in ("Good", "Bad"))
+    rows = (
+        "SELECT feedback FROM conversations_message m JOIN conversations_conversation c ON c.id = conversation_id "
+        "WHERE c.user_id = %s AND role = 'assistant'"
+    )
     good.click()
     bad.click()
+    eventually(lambda: product.sql(rows, person.id) == [("bad",)], "the last one counts")
     page.reload()
     expect(bad).to_have_attribute("aria-pressed", "true")
     expect(good).to_have_attribute("aria-pressed", "false")
     bad.click()
     expect(bad).to_have_attribute("aria-pressed", "false")
-    rows = "SELECT feedback FROM conversations_message m JOIN conversations_conversation c ON c.id = conversation_id "
-    eventually(lambda: ("",) in product.sql(f"{rows} WHERE c.user_id = %s", person.id), "the judgement is gone")
+    eventually(lambda: product.sql(rows, person.id) == [("",)], "the judgement is gone")
 
 
 def test_on_a_phone_versions_are_within_reach(visit: OpenPage, person: Person) -> None:

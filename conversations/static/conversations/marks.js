@@ -26,10 +26,10 @@ export function startFeedback(element) {
   const show = (/** @type {string} */ value) => buttons.forEach((button) => press(button, button.dataset.feedback === value));
   for (const button of buttons) {
     button.addEventListener("click", async () => {
-      const before = buttons.find(isPressed)?.dataset.feedback ?? "";
-      const feedback = button.dataset.feedback === before ? "" : (button.dataset.feedback ?? "");
+      const was = buttons.find(isPressed)?.dataset.feedback ?? "";
+      const feedback = button.dataset.feedback === was ? "" : (button.dataset.feedback ?? "");
       show(feedback);
-      if (!(await change(element, { feedback }))) show(before);
+      if (!(await change(element, { feedback }))) show(was);
     });
   }
 }
@@ -40,8 +40,23 @@ const isPressed = (button) => button.getAttribute("aria-pressed") === "true";
 /** @param {HTMLElement} button @param {boolean} pressed */
 const press = (button, pressed) => button.setAttribute("aria-pressed", String(pressed));
 
-/** @param {HTMLElement} element @param {object} changes @returns {Promise<boolean>} whether the server took it */
-async function change(element, changes) {
+/** @type {Promise<unknown>} */
+let before = Promise.resolve();
+
+/**
+ * In the order in which they were pressed: the last one counts.
+ * @param {HTMLElement} element
+ * @param {object} changes
+ * @returns {Promise<boolean>} whether the server took it
+ */
+function change(element, changes) {
+  const taken = before.then(() => send(element, changes));
+  before = taken.catch(() => false);
+  return taken;
+}
+
+/** @param {HTMLElement} element @param {object} changes @returns {Promise<boolean>} */
+async function send(element, changes) {
   try {
     await request("PATCH", `/messages/${element.dataset.message}`, changes);
     return true;
