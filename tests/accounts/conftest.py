@@ -27,6 +27,6 @@ def grace(db, django_user_model):
 
 @pytest.fixture
 def browser() -> Client:
-    """A client with an address of its own: sign-in limits are counted by address and outlive a test."""
+    """A client with a network of its own: sign-in limits are counted by network and outlive a test."""
     parts = ":".join(secrets.token_hex(2) for _ in range(4))
-    return Client(REMOTE_ADDR=f"fd00::{parts}")
+    return Client(REMOTE_ADDR=f"fd00:{parts}::1")
