@@ -622,3 +622,12 @@ async def test_equal_calls_of_a_plain_reply_are_two_calls(model_at, call_id):  #
     async with serving(text_answer(None, tool_calls=[call, call])) as provider:
         message = (await model_at(provider).chat(ASK)).message
     assert message.tool_calls == (ToolCall(call_id, "f", {}),) * 2
+
+
+async def test_an_endpoint_that_repeats_the_key_does_not_put_it_on_record():
+    refusal = {"error": {"message": "Incorrect API key provided: sk-canary-0123. Find yours elsewhere."}}
+    async with serving(answer(401, refusal)) as provider:
+        client = openai.AsyncOpenAI(base_url=provider.url, api_key="sk-canary-0123", max_retries=0)
+        with pytest.raises(ModelRefused, match=r"provided: \[key\]\."):
+            await OpenAIChatModel(client, "m").chat([Message.user("q")])
+        await client.close()
