@@ -24,6 +24,7 @@ class Purse:
         self._open: dict[str, Amount] = {}
         self._draw = draw
         self._drawing = asyncio.Lock()
+        self._refused: BudgetExhausted | None = None
 
     @property
     def sums(self) -> tuple[int, int, int, int]:
@@ -42,7 +43,11 @@ class Purse:
         wanted = need if last else need.times(2)
         async with self._drawing:  # calls side by side draw once for all
             if not self._covers(wanted):
-                self._allotted = await self._ask_budgets(wanted)
+                try:
+                    self._allotted = await self._ask_budgets(wanted)
+                except BudgetExhausted as refused:
+                    self._refused = refused
+                    raise
             self._open[key] = need
 
     def reserved(self, key: str) -> Amount:
@@ -52,6 +57,15 @@ class Purse:
         """What the call took in truth; what was set aside for it is free again."""
         self._open.pop(key, None)
         self._spent = self._spent.plus(amount)
+
+    def ending(self, reason: str, answer: str) -> tuple[str, str]:
+        """Reason and answer of the run's end. An agent that goes on after a failed call may not say that money was
+        what it lacked; a final answer that a model gave is one all the same."""
+        whole = reason == "final_answer" and self._spent != Amount()
+        if self._refused is None or reason.startswith("limit:") or whole:
+            return reason, answer
+        found = f"\n\n{answer}" if self._spent != Amount() else ""
+        return "limit:budget", f"{self._refused.message}{found}"
 
     async def _ask_budgets(self, wanted: Amount) -> Allotted:
         """Waits a little while other runs hold what they may not need: of many that begin at once none is refused for

@@ -188,7 +188,8 @@ class RunExecution:
             text = await self._deliver(agent, prepared.query, result, journal, answer)
             await publisher.judge(result, text)
         reach("K12")
-        await self._end(Run.Status.COMPLETED, result.stop_reason, answer=text, iterations=result.iterations)
+        reason, text = journal.purse.ending(result.stop_reason, text)
+        await self._end(Run.Status.COMPLETED, reason, answer=text, iterations=result.iterations)
 
     def _follow_fallbacks(self, prepared: Prepared, journal: DatabaseJournal) -> None:
         async def follow(now: ChatModel, failures: Sequence[ModelError]) -> None:

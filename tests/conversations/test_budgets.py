@@ -87,6 +87,16 @@ def test_a_used_up_budget_ends_a_run_with_words(product: Product, person: Person
     assert used(product, person) == 0
 
 
+@pytest.mark.parametrize("mode", ["auto", "direct", "rewoo", "plan_execute", "dag"])
+def test_a_used_up_budget_ends_every_way_of_working(product: Product, person: Person, mode: str) -> None:
+    give_budget(product, person, 10)
+    body = {"input": "What is 12 * 13?", "mode": mode, "wait": 30}
+    run = call(product, person, "POST", "/api/v1/runs", body)[1]
+    assert (run["status"], run["reason"], run["cost"]) == ("completed", "limit:budget", 0)
+    assert run["answer"]
+    assert used(product, person) == 0
+
+
 def test_a_share_is_kept_for_a_last_answer_without_tools(product: Product, person: Person) -> None:
     def uses_tools_for_ever(request: dict[str, Any]) -> dict[str, Any]:
         if request.get("tools"):
