@@ -17,7 +17,7 @@ from agentapp.engine import Allow, Deny, DraftRules, RunSuspended, Tool
 from conversations import live
 from conversations.cleaning import clean
 from conversations.crash_points import reach
-from conversations.errors import AlreadyDecided, ApprovalExpired, InvalidArguments, InvalidDraft, NotFound
+from conversations.errors import AlreadyDecided, ApprovalExpired, InvalidArguments, InvalidDraft, NotFound, NotLasting
 from conversations.events import KeyedEvent
 from conversations.journal import digest
 from conversations.lifecycle import add_events, after_commit, put_back
@@ -29,6 +29,7 @@ from tools_admin.models import Tool as ToolRow
 SIGN = "publish_answer"
 DECISIONS = {
     "approve": Approval.State.APPROVED,
+    "allow": Approval.State.APPROVED,  # this call and further ones of the tool in this conversation
     "reject": Approval.State.REJECTED,
     "withdraw": Approval.State.SUPERSEDED,
 }
@@ -46,7 +47,7 @@ def permit(run: Run, name: str, arguments: dict[str, Any], key: str) -> Allow | 
         return Deny(f"The tool {name} is not available any more.")
     if not row.asks_first:
         return Allow()
-    approval = _asked(run, name, clean(arguments), key)
+    approval = _asked(run, name, clean(arguments), key, allowed=_is_allowed(run, row))
     if approval.digest != digest({"name": name, "arguments": clean(arguments)}):
         return Deny("The arguments differ from those that a person was asked about.")
     if approval.state == Approval.State.PENDING:
@@ -69,7 +70,23 @@ def ask_to_sign(run: Run, draft: dict[str, Any], key: str) -> Allow | Deny:
     return Deny(str(approval.state))
 
 
-def _asked(run: Run, tool_name: str, arguments: dict[str, Any], key: str) -> Approval:
+def _is_allowed(run: Run, tool: ToolRow) -> bool:
+    """Whether the person of the run said "allow" to this tool in this conversation; never for one that always asks."""
+    return tool.approval != ToolRow.Approval.ALWAYS and (
+        Approval.objects.filter(run__conversation_id=run.conversation_id, tool_name=tool.name, lasting=True)
+        .filter(decided_by_id=run.user_id, state__in=[Approval.State.APPROVED, Approval.State.CONSUMED])
+        .exists()
+    )
+
+
+def _asked(run: Run, tool_name: str, arguments: dict[str, Any], key: str, *, allowed: bool = False) -> Approval:
+    """The request of this call, made now if there is none. What was allowed before is approved and on record."""
+    decided = {
+        "state": Approval.State.APPROVED,
+        "comment": "Allowed for this conversation.",
+        "decided_by_id": run.user_id,
+        "decided_at": timezone.now(),
+    }
     approval, _ = Approval.objects.get_or_create(
         run=run,
         key=key,
@@ -78,6 +95,7 @@ def _asked(run: Run, tool_name: str, arguments: dict[str, Any], key: str) -> App
             "arguments": arguments,
             "digest": digest({"name": tool_name, "arguments": arguments}),
             "expires_at": min(timezone.now() + timedelta(days=settings.APPROVAL_DAYS), run.deadline),
+            **(decided if allowed else {}),
         },
     )
     return approval
@@ -88,7 +106,7 @@ def decide(
 ) -> Approval:
     """One decision wins; the same one again changes nothing. The run goes on where it stopped.
 
-    Raises NotFound, AlreadyDecided, ApprovalExpired, InvalidArguments, InvalidDraft.
+    Raises NotFound, AlreadyDecided, ApprovalExpired, InvalidArguments, InvalidDraft, NotLasting.
     """
     state = DECISIONS[decision]
     with transaction.atomic(durable=True):
@@ -105,6 +123,9 @@ def decide(
             approval.edited = _checked(approval.tool_name, clean(edited))
         if approval.tool_name == SIGN and state == Approval.State.APPROVED:
             _check_draft(run, approval.edited or approval.arguments)
+        if decision == "allow":
+            _check_lasting(approval, user, run)
+            approval.lasting = True
         approval.comment, approval.decided_by, approval.decided_at = clean(comment)[:1_000], user, timezone.now()
         _settle(run, approval, state)
     return approval
@@ -168,6 +189,14 @@ def draft_rules(agent: Agent | None) -> DraftRules:
     return DraftRules(
         (agent.output_schema if agent else None) or {}, policy.get("limits", {}), policy.get("allowed", {})
     )
+
+
+def _check_lasting(approval: Approval, user: User, run: Run) -> None:
+    """Raises NotLasting when further calls cannot be allowed with this one."""
+    if run.user_id != user.pk:
+        raise NotLasting("Only the person whose conversation it is can allow further calls.")
+    if not ToolRow.objects.filter(name=approval.tool_name, approval=ToolRow.Approval.WRITES).exists():
+        raise NotLasting("This tool asks each time.")
 
 
 def _checked(tool_name: str, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ ConversationError
 ├── AlreadyDecided
 ├── ApprovalExpired
 ├── InvalidArguments
+├── NotLasting
 ├── InvalidDraft
 ├── NothingToResolve
 ├── RunEnded
@@ -131,6 +132,14 @@ class InvalidArguments(ConversationError):
 
     def __init__(self, problem: str) -> None:
         super().__init__(f"The edited arguments do not fit the tool: {problem}")
+
+
+class NotLasting(ConversationError):
+    code = "not_lasting"
+    status = 422
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason} Approve this call instead.")
 
 
 class InvalidDraft(ConversationError):

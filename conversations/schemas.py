@@ -150,7 +150,9 @@ class ApprovalOut(Schema):
 
 
 class DecisionIn(StrictSchema):
-    decision: Literal["approve", "reject", "withdraw"]
+    decision: Literal["approve", "allow", "reject", "withdraw"] = Field(
+        description="`allow` approves this call and further ones of the tool in the conversation."
+    )
     args: dict[str, Any] | None = Field(
         None, description="Changed arguments; they are checked against the tool's schema."
     )

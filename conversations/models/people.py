@@ -72,6 +72,7 @@ class Approval(models.Model):
     edited = models.JSONField(null=True, help_text="As the person changed them.")
     state = models.CharField(max_length=10, choices=State, default=State.PENDING)
     comment = models.CharField(max_length=1_000, blank=True)
+    lasting = models.BooleanField(default=False, help_text="It covers further calls of the tool in this conversation.")
     expires_at = models.DateTimeField()
     decided_by = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
     decided_at = models.DateTimeField(null=True)

@@ -192,3 +192,42 @@ def _slow_after_the_tool(product: Product) -> Any:
         return think(request)
 
     return brain
+
+
+def _asks_when_it_writes(product: Product) -> None:
+    product.execute(
+        "UPDATE tools_admin_tool SET approval = 'writes', effect_class = 'idempotent' WHERE name = 'calculator'"
+    )
+
+
+def _next(product: Product, person: Person, run: dict[str, Any], client_id: str) -> dict[str, Any]:
+    """Another question in the same conversation."""
+    with page(product, person) as mine:
+        return {"id": send(mine, "What is 13 * 13?", client_id, run["conversation"])["run"]}
+
+
+def test_allowing_covers_further_calls_of_the_tool_in_this_conversation_alone(product: Product, person: Person) -> None:
+    _asks_when_it_writes(product)
+    try:
+        run, approval = _waiting(product, person)
+        assert _decide(product, person, approval, "allow")[0] == 200
+        run = _ended(product, person, run)
+        second = _ended(product, person, _next(product, person, run, "c2"))
+        assert (second["status"], "169" in second["answer"]) == ("completed", True)
+        known = call(product, person, "GET", "/api/v1/approvals?state=consumed")[1]
+        assert [(a["arguments"], a["comment"]) for a in known if a["run"] == second["id"]] == [
+            ({"expression": "13 * 13"}, "Allowed for this conversation.")
+        ]
+        assert _waiting(product, person)[0]["status"] == "waiting", "another conversation"
+        product.execute("UPDATE tools_admin_tool SET approval = 'always' WHERE name = 'calculator'")
+        third = _next(product, person, run, "c3")
+        eventually(lambda: _get(product, person, third)["status"] == "waiting", "what asks always asks again")
+    finally:
+        product.execute("UPDATE tools_admin_tool SET effect_class = 'pure' WHERE name = 'calculator'")
+
+
+def test_what_asks_each_time_cannot_be_allowed(product: Product, person: Person) -> None:
+    _, approval = _waiting(product, person)
+    status, body = _decide(product, person, approval, "allow")
+    assert (status, "asks each time" in str(body)) == (422, True)
+    assert _decide(product, person, approval, "approve")[0] == 200

@@ -108,7 +108,7 @@ export class ApprovalCard {
   /** @param {string} decision */
   async #decide(decision) {
     this.problem.hidden = true;
-    const changed = decision === "approve" && this.form ? this.form.read() : undefined;
+    const changed = (decision === "approve" || decision === "allow") && this.form ? this.form.read() : undefined;
     if (changed === null) return; // the form shows what cannot be read
     this.#busy(true);
     try {
