@@ -11,8 +11,9 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
 from tools_admin.connector_models import Connector, Tool
-from tools_admin.language_models import LanguageModel, Route
+from tools_admin.language_models import LanguageModel
 from tools_admin.modes import Mode
+from tools_admin.route_models import Route
 from tools_admin.validators import (
     validate_examples,
     validate_form,

@@ -6,7 +6,8 @@ from django.utils.translation import gettext_lazy as _
 from accounts.models import Budget
 from tools_admin.agents import Agent, AgentVersion, Workflow
 from tools_admin.connector_models import AuthScheme, Connector, Credential, Document, Tool
-from tools_admin.language_models import LanguageModel, Provider, Route, RouteEntry
+from tools_admin.language_models import LanguageModel, Provider
+from tools_admin.route_models import Route, RouteEntry
 
 __all__ = [
     "Agent",

@@ -16,7 +16,8 @@ from django.utils.translation import gettext as _
 from accounts.models import User
 from tools_admin.agents import LISTS, VALUES, Agent, AgentVersion, Workflow
 from tools_admin.connector_models import Connector, Tool
-from tools_admin.language_models import LanguageModel, Route
+from tools_admin.language_models import LanguageModel
+from tools_admin.route_models import Route
 
 Definition = dict[str, Any]
 _TABLES: dict[str, type[Model]] = {
