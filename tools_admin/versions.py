@@ -148,7 +148,7 @@ def _names(definitions: list[Definition]) -> dict[str, dict[int, str]]:
 
 
 def _text(field: str, value: Any, names: dict[str, dict[int, str]]) -> str:
-    if value in (None, "", []):
+    if not value:
         return ""
     if field in names:
         keys = value if isinstance(value, list) else [value]
