@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from agentapp.engine import EffectClass
+from tests.tools_admin.connectors.contract import check_contract
 from tests.tools_admin.connectors.mcp.conftest import BIN, NODE_BIN, call, going_on
 from tools_admin.connectors.base import ConnectorError, ConnectorUnavailable, Setup, ToolError
 from tools_admin.connectors.mcp.connector import McpConnector
@@ -214,3 +215,7 @@ def test_commands_come_from_the_operator_alone(settings):
             McpConnector(Setup(chosen))
     with pytest.raises(ConnectorError, match="settings are wrong"):
         McpConnector(Setup({"base_url": "https://example.org", "args": ["-c", "id"]}))
+
+
+async def test_the_contract_of_connectors(time_server):
+    await check_contract(time_server)
