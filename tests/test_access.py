@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from accounts.models import User
-from conversations.models import Conversation, Message, Run
+from conversations.models import Artifact, Conversation, Message, Run
 from tests.factories import make_conversation, make_message, make_run, make_user
 
 # All that somebody without an account may see.
@@ -67,7 +67,11 @@ def _filled(route: str, ids: dict[str, UUID | int]) -> str:
 def owned(db: None) -> dict[str, UUID | int]:
     """Rows of somebody else."""
     run = make_run(make_message(make_conversation(make_user("owner"))), "completed")
-    return {"conversation_id": run.conversation_id, "message_id": run.message_id, "run_id": run.id}
+    file = Artifact.objects.create(run=run, key="react/1/tool/0", filename="x.txt", content_type="text/plain", size=1)
+    file.path.parent.mkdir(parents=True, exist_ok=True)
+    file.path.write_bytes(b"x")
+    ids = {"conversation_id": run.conversation_id, "message_id": run.message_id, "run_id": run.id}
+    return {**ids, "artifact_id": file.id}
 
 
 def test_the_walk_sees_the_site() -> None:
