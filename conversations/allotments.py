@@ -230,7 +230,7 @@ def _warn(budget: Budget, run: Run) -> None:
     if budget.warned or not budget.limit or budget.used * 100 < budget.limit * budget.warn_percent:
         return
     budget.warned = True
-    text = _("%(percent)s %% of the budget of %(owner)s are used.") % {
+    text = _("%(percent)s %% of the budget of %(owner)s are used or set aside.") % {
         "percent": min(100, budget.used * 100 // budget.limit),
         "owner": _owner(budget),
     }

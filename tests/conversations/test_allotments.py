@@ -162,7 +162,7 @@ def test_a_warning_comes_once_in_a_period(ada: User, monkeypatch: pytest.MonkeyP
     Budget.objects.create(user=ada, limit=1_000, warn_percent=50)
     for _ in range(7):
         _draw(_run(ada))
-    assert told == [(ada.pk, "50 % of the budget of ada are used.")]
+    assert told == [(ada.pk, "50 % of the budget of ada are used or set aside.")]
 
 
 def test_an_answer_longer_than_what_was_set_aside_counts_in_full(ada: User) -> None:
