@@ -52,8 +52,10 @@ class Artifact:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Artifact:
-        content = base64.b64decode(data.get("data", ""))
-        return cls(data["filename"], data["content_type"], content, data.get("id", ""), data["size"])
+        named = data["filename"], data["content_type"]
+        if "id" in data:
+            return cls(*named, b"", data["id"], data["size"])
+        return cls(*named, base64.b64decode(data["data"]))
 
 
 @dataclass(frozen=True, slots=True)
