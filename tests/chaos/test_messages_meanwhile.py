@@ -174,4 +174,8 @@ def test_after_a_stop_what_nobody_read_goes_back_to_its_writer(chaos: Chaos, per
     assert (told["data"]["id"], told["data"]["content"]) == (message, "Not yet said")
     chaos.ended(person, ack["run"])
     assert _next_run(chaos, message) is None
+    assert _state(chaos, message) == "returned"
+    address = f"/api/v1/conversations/{ack['conversation']}/collect"
+    given = [call(chaos, person, "POST", address)[1]["items"] for _ in range(2)]
+    assert [[item["id"] for item in items] for items in given] == [[message], []]
     assert _state(chaos, message) == "recalled"
