@@ -92,6 +92,8 @@ def addresses() -> list[str]:
         prefix = f"admin:{model._meta.app_label}_{model._meta.model_name}"
         for row in page.model._default_manager.all()[:20]:
             found += [reverse(f"{prefix}_{name}", args=[row.pk]) for name in ("change", "history", "delete")]
+            if model is Provider:
+                found.append(reverse("admin:tools_admin_provider_check", args=[row.pk]))
             if model is User:
                 found.append(f"/admin/accounts/user/{row.pk}/password/")
     return [path for path in found if not path.startswith("/account/second-factor/totp/activate")]
