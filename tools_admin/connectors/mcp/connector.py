@@ -95,7 +95,10 @@ class McpConnector:
         signed = await setup.authorize(chosen.base_url, None)
         person = setup.user_id if signed.secrets else None
         key = (setup.id, setup.version, person)
-        return links().get(key, lambda: Link(lambda: http_transport(chosen.base_url, setup)))
+        newest = [setup]
+        link = links().get(key, lambda: Link(lambda: http_transport(chosen.base_url, newest), setups=newest))
+        link.setups[:] = newest
+        return link
 
     async def _catalogue(self, client: Client, link: Link) -> list[mcp_types.Tool]:
         if link.catalogue is None:

@@ -20,13 +20,14 @@ TIMEOUT = httpx2.Timeout(30.0, read=300.0)  # an event stream may be silent for 
 class SignedIn(httpx2.AsyncBaseTransport):
     """Adds the credential to each request, fresh. Replies are bounded; the stream of events only event by event."""
 
-    def __init__(self, setup: Setup) -> None:
-        self._authorize = setup.authorize
+    def __init__(self, newest: list[Setup]) -> None:
+        setup = newest[0]
+        self._newest = newest
         self._replies = OutboundTransport(Policy(setup.allowed_hosts, MAX_REPLY_BYTES))
         self._events = OutboundTransport(Policy(setup.allowed_hosts, None))
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        signed = await self._authorize(str(request.url), None)
+        signed = await self._newest[0].authorize(str(request.url), None)
         for name, value in signed.headers.items():
             request.headers[name] = value
         if signed.query:
@@ -42,9 +43,10 @@ class SignedIn(httpx2.AsyncBaseTransport):
 
 
 @asynccontextmanager
-async def http_transport(url: str, setup: Setup) -> AsyncIterator[Any]:
+async def http_transport(url: str, newest: list[Setup]) -> AsyncIterator[Any]:
+    """`newest` holds the set-up of the latest call: credentials are renewed while a connection lives."""
     client = httpx2.AsyncClient(
-        transport=SignedIn(setup), timeout=TIMEOUT, trust_env=False, headers={"User-Agent": "agentapp"}
+        transport=SignedIn(newest), timeout=TIMEOUT, trust_env=False, headers={"User-Agent": "agentapp"}
     )
     async with client, streamable_http_client(url, http_client=client, max_sse_event_size=MAX_EVENT_BYTES) as streams:
         yield streams

@@ -14,7 +14,7 @@ from mcp import Client
 from mcp.client.session import ClientRequestContext
 from mcp.shared.exceptions import MCPError
 
-from tools_admin.connectors.base import ConnectorError
+from tools_admin.connectors.base import ConnectorError, Setup
 from tools_admin.connectors.mcp.elicitation import elicited
 from tools_admin.connectors.mcp.failures import explain_connecting
 from tools_admin.connectors.person import asking
@@ -37,7 +37,10 @@ class Disconnected(ConnectorError):
 class Link:
     """Owned by a task of its own, because the SDK's client must be entered and left by the same one."""
 
-    def __init__(self, transport: Transport, last_words: Callable[[], str] = str) -> None:
+    def __init__(
+        self, transport: Transport, last_words: Callable[[], str] = str, *, setups: list[Setup] | None = None
+    ) -> None:
+        self.setups = setups if setups is not None else []
         self._transport, self._last_words = transport, last_words
         self._connecting = asyncio.Lock()
         self._client: Client | None = None

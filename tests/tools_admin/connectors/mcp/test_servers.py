@@ -8,8 +8,9 @@ import pytest
 from agentapp.engine import EffectClass
 from tests.tools_admin.connectors.contract import check_contract
 from tests.tools_admin.connectors.mcp.conftest import BIN, NODE_BIN, call, going_on
-from tools_admin.connectors.base import ConnectorError, ConnectorUnavailable, Setup, ToolError
+from tools_admin.connectors.base import Authorization, ConnectorError, ConnectorUnavailable, Setup, ToolError
 from tools_admin.connectors.mcp.connector import McpConnector
+from tools_admin.connectors.mcp.links import links
 from tools_admin.connectors.person import Answer, Question, asking
 
 
@@ -171,8 +172,6 @@ async def test_the_child_gets_no_secret_of_ours(everything, monkeypatch):
 
 
 async def test_connections_are_shared_and_people_who_sign_in_have_their_own(everything_url):
-    from tools_admin.connectors.base import Authorization
-
     async def authorize(url, wanted=None):
         return Authorization(headers={"Authorization": "Bearer t"}, secrets=("t",))
 
@@ -219,3 +218,20 @@ def test_commands_come_from_the_operator_alone(settings):
 
 async def test_the_contract_of_connectors(time_server):
     await check_contract(time_server)
+
+
+async def test_a_living_connection_signs_in_with_the_newest_credential(everything_url):
+    used: list[str] = []
+
+    def signed_by(token: str) -> Setup:
+        async def authorize(url, wanted=None):
+            used.append(token)
+            return Authorization(headers={"Authorization": f"Bearer {token}"}, secrets=(token,))
+
+        return Setup({"base_url": everything_url}, frozenset({"127.0.0.1"}), id=9, user_id=1, authorize=authorize)
+
+    await McpConnector(signed_by("old")).check()
+    used.clear()
+    await call(McpConnector(signed_by("new")), "echo", message="hi")
+    assert set(used) == {"new"}
+    await links().close_all()
