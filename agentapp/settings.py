@@ -1,97 +1,14 @@
-"""Every setting, typed, read from the environment once.
+"""Every setting. What may be set from outside comes from `agentapp.environment`."""
 
-Order: the real environment, `<NAME>_FILE` secrets, then `var/env`, which the embedded parts generate
-(`agentapp.embedded.environment`). Nothing else in the project reads the environment.
-"""
-
-import os
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from csp.constants import NONCE
 from django.core.exceptions import ImproperlyConfigured
-from pydantic import Field, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from agentapp.admin_look import UNFOLD as UNFOLD
-
-BASE_DIR = Path(__file__).resolve().parent.parent
-VAR_DIR = Path(os.environ.get("VAR_DIR") or BASE_DIR / "var").resolve()
-
-
-class Environment(BaseSettings):
-    """What may be set from outside. Names are the environment's, in lower case."""
-
-    model_config = SettingsConfigDict(env_file=VAR_DIR / "env", extra="ignore", env_ignore_empty=True)
-
-    secret_key: str = Field(min_length=32)
-    encryption_keys: str = Field(min_length=44, description="Fernet keys, newest first, separated by commas")
-    database_url: str
-    redis_url: str
-    debug: bool = False
-    allowed_hosts: str = "localhost,127.0.0.1,[::1]"
-    public_url: str = Field(default="", description="Where people reach the site, such as https://chat.example.org")
-    language_code: str = "en"
-    time_zone: str = "UTC"
-    email_url: str = Field(default="", description="smtp://user:password@host:587/?tls=1; empty prints mail to the log")
-    default_from_email: str = "agentapp@localhost"
-    invitation_days: float = Field(default=7.0, gt=0)
-    oidc_issuer: str = Field(default="", description="https://id.example.org: people may sign in with its accounts")
-    oidc_client_id: str = ""
-    oidc_client_secret: str = ""
-    oidc_name: str = Field(default="single sign-on", description="As it stands on the button")
-    oidc_scope: str = "openid profile email"
-    oidc_signup: bool = Field(default=False, description="Whoever the issuer knows gets an account")
-    oidc_groups_claim: str = "groups"
-    oidc_group_map: str = Field(default="", description="their-group=Our group, …: membership follows at each sign-in")
-    openai_base_url: str = ""
-    openai_api_key: str = ""
-    openai_model: str = ""
-    demo_model: str = ""
-    demo_model_url: str = ""
-    demo_model_key: str = ""
-    outbound_allowed_hosts: str = Field(default="", description="Inner hosts that tools may reach: wiki:8080,10.0.0.5")
-    embedded_beat: bool = True
-    run_lease_seconds: float = 9.0
-    run_heartbeat_seconds: float = 3.0
-    sweep_seconds: float = 5.0
-    queued_age_seconds: float = 10.0
-    model_pause_seconds: float = Field(default=60.0, description="How long a model that failed too often is left alone")
-    run_deadline_days: float = 30.0
-    approval_days: float = 7.0
-    shutdown_grace_seconds: float = 20.0
-    max_message_chars: int = 100_000
-    sql_files: str = Field(default="", description="Folder of SQLite files that connectors may read")
-    mcp_commands: dict[str, list[str]] = Field(
-        default={}, description='MCP servers that may be started: {"time": ["mcp-server-time"]}'
-    )
-    sql_dialects: list[str] = Field(default=[], description="SQLAlchemy dialects besides PostgreSQL and SQLite; JSON")
-    currency: str = Field(default="USD", max_length=8, description="What all prices are in, as it is shown: USD, €")
-    max_running_runs: int = Field(default=20, ge=0, description="Of one user at once; others wait. 0: any number")
-    rate_requests: str = Field(
-        default="1200/minute", description="API requests of one user, and by one key; empty: any number"
-    )
-    rate_messages: str = Field(default="120/minute", description="Messages of one user, and by one key")
-    crash_at: str = Field(default="", description="For tests: where a process kills itself (crash_points.py)")
-
-
-def read_environment() -> Environment:
-    """Reads the environment, with `<NAME>_FILE` pointing at a file that holds the value."""
-    from_files: dict[str, Any] = {}
-    for name in Environment.model_fields:
-        path = os.environ.get(f"{name.upper()}_FILE")
-        if path and not os.environ.get(name.upper()):
-            from_files[name] = Path(path).read_text().strip()
-    try:
-        return Environment(**from_files)
-    except ValidationError as error:
-        missing = ", ".join(str(e["loc"][0]).upper() for e in error.errors())
-        raise ImproperlyConfigured(
-            f"These settings are missing or wrong: {missing}. Run `make setup`, which generates them into var/env, "
-            "or set them in the environment (see .env.example)."
-        ) from None
-
+from agentapp.environment import BASE_DIR, VAR_DIR, read_environment
 
 env = read_environment()
 

@@ -24,9 +24,9 @@ from agentapp.engine import (
 )
 from agentapp.engine.limits import Limits, Spent
 from agentapp.engine.messages import ToolCall
+from agentapp.engine.registry import ToolRegistry
 from agentapp.engine.scope import Scope
 from agentapp.engine.tool_batch import ToolBatch
-from agentapp.engine.tools import ToolRegistry
 from conversations.approvals import approval_data, ask_to_sign
 from conversations.journal import DatabaseJournal
 from conversations.patience import patiently

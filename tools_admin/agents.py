@@ -1,8 +1,7 @@
-"""Agents: what one is made of, whom it serves, and every version of it."""
+"""Agents: what one is made of, and whom it serves."""
 
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from django.conf import settings
 from django.contrib.auth.models import Group
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
@@ -22,30 +21,8 @@ from tools_admin.validators import (
     validate_texts,
 )
 
-# What a version keeps of an agent. Who may use or edit it, and whether it is on, are no part of it.
-VALUES = (
-    "name",
-    "icon",
-    "description",
-    "instructions",
-    "mode",
-    "model_id",
-    "route_id",
-    "starters",
-    "examples",
-    "max_iterations",
-    "max_model_calls",
-    "max_tool_calls",
-    "max_tokens",
-    "max_cost",
-    "max_seconds",
-    "evaluates",
-    "sign_off",
-    "output_schema",
-    "publish_policy",
-    "publish_tool_id",
-)
-LISTS = ("tools", "connectors", "delegates")
+if TYPE_CHECKING:
+    from tools_admin.version_models import AgentVersion
 
 
 class AgentQuerySet(models.QuerySet["Agent"]):
@@ -297,27 +274,3 @@ class Workflow(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-
-class AgentVersion(models.Model):
-    """An agent as it was: never changed, so that what a run used stays on record."""
-
-    agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="versions")
-    number = models.PositiveIntegerField()
-    definition = models.JSONField()
-    note = models.CharField(max_length=100, blank=True)
-    author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        ordering = ["-number"]
-        constraints = [models.UniqueConstraint(fields=["agent", "number"], name="agent_version_number")]
-
-    def __str__(self) -> str:
-        return f"{self.definition['name']} {self.number}"
-
-    def as_agent(self) -> Agent:
-        """The agent of that time; not to be saved."""
-        agent = Agent(pk=self.agent_id, **{name: self.definition.get(name) for name in VALUES})
-        agent.then = self
-        return agent

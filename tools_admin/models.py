@@ -4,10 +4,11 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Budget
-from tools_admin.agents import Agent, AgentVersion, Workflow
+from tools_admin.agents import Agent, Workflow
 from tools_admin.connector_models import AuthScheme, Connector, Credential, Document, Tool
 from tools_admin.language_models import LanguageModel, Provider
 from tools_admin.route_models import Route, RouteEntry
+from tools_admin.version_models import AgentVersion
 
 __all__ = [
     "Agent",

@@ -14,10 +14,11 @@ from django.db.models.functions import JSONObject
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from tools_admin.agents import LISTS, VALUES, Agent, AgentVersion, Workflow
+from tools_admin.agents import Agent, Workflow
 from tools_admin.connector_models import Connector, Tool
 from tools_admin.language_models import LanguageModel
 from tools_admin.route_models import Route
+from tools_admin.version_models import LISTS, VALUES, AgentVersion
 
 Definition = dict[str, Any]
 _TABLES: dict[str, type[Model]] = {

@@ -60,6 +60,7 @@ from .planning import Planner
 from .plans import Plan, PlanStep, StepOutcome
 from .prices import Prices
 from .react import ReActAgent
+from .registry import ToolRegistry
 from .results import AgentResult, StepResult
 from .rewoo import ReWOOAgent
 from .routing import Route, Workflow, extract_parameters, route_request
@@ -69,7 +70,7 @@ from .structured import UNSET, StructuredCallResult, structured_llm_call
 from .tokens import budget_for, estimate_tokens
 from .tool_batch import Allow, Deny, Gate, current_call_key
 from .tool_function import tool
-from .tools import Artifact, Tool, ToolRegistry, ToolResult, clock_stopped
+from .tools import Artifact, Tool, ToolResult, clock_stopped
 
 __all__ = [
     "TOOL_SELECTION_MAX",

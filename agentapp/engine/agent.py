@@ -16,12 +16,13 @@ from .journal import Journal, MemoryJournal
 from .limits import Limits, Spent
 from .messages import Content, Message, Usage
 from .models import ChatModel
+from .registry import ToolRegistry
 from .results import AgentResult
 from .scope import Scope
 from .selection import TOOL_SELECTION_THRESHOLD
 from .tokens import budget_for
 from .tool_batch import Gate
-from .tools import Tool, ToolRegistry
+from .tools import Tool
 
 
 class Agent(ABC):

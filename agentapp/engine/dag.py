@@ -20,11 +20,12 @@ from .planned_run import RESULT_CHARS, PlannedRun, Worker
 from .planning import Planner
 from .plans import Plan, PlanStep, StepOutcome
 from .react import ReActAgent
+from .registry import ToolRegistry
 from .results import AgentResult
 from .scheduler import Done
 from .scope import JournaledModel
 from .tokens import budget_for
-from .tools import Tool, ToolRegistry
+from .tools import Tool
 
 
 class DAGPlanner(Planner):

@@ -14,8 +14,9 @@ from .json_text import extract_json
 from .leaked_calls import read_leaked_calls, take_out_calls
 from .messages import Completion, Message, ToolCall
 from .prompts import CUT_CALL
+from .registry import ToolRegistry
 from .spoken_calls import json_at, read_react_text
-from .tools import ToolRegistry, is_finite
+from .tools import is_finite
 
 Options = dict[str, Any]
 

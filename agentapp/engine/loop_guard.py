@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .messages import ToolCall
-from .tools import ToolRegistry, canonical_arguments
+from .registry import ToolRegistry
+from .tools import canonical_arguments
 
 WARN_AT = 3
 EQUAL_RESULTS = 3

@@ -10,7 +10,8 @@ from typing import Any
 from .errors import PlanError
 from .placeholders import Placeholders
 from .plans import PlanStep, read_step
-from .tools import Tool, ToolRegistry, canonical_arguments, is_finite
+from .registry import ToolRegistry
+from .tools import Tool, canonical_arguments, is_finite
 
 MAX_ARGUMENT_CHARS = 100_000
 MAX_ARGUMENT_DEPTH = 20

@@ -17,10 +17,11 @@ from .models import ChatModel
 from .planned_run import RESULT_CHARS, PlannedRun
 from .planning import Planner
 from .prompts import unfinished_text
+from .registry import ToolRegistry
 from .results import AgentResult
 from .scope import Scope
 from .tool_batch import Gate
-from .tools import Tool, ToolRegistry
+from .tools import Tool
 
 
 class PlannedAgent(Agent):

@@ -16,9 +16,10 @@ from .plan_check import validate_plan
 from .plan_prompts import planner_system, request_text, rounds_text, schema_of_steps, with_images
 from .plans import Plan, PlanStep, StepOutcome, read_step
 from .prompts import describe_tools
+from .registry import ToolRegistry
 from .scope import JournaledModel, journaled
 from .structured import structured_llm_call
-from .tools import Tool, ToolRegistry, canonical_arguments
+from .tools import Tool, canonical_arguments
 
 ATTEMPTS = 2
 

@@ -9,9 +9,10 @@ from .errors import EngineError
 from .journal import EffectClass, Journal
 from .messages import Content, Message
 from .models import ChatModel
+from .registry import ToolRegistry
 from .scope import JournaledModel, journaled
 from .structured import structured_llm_call
-from .tools import Tool, ToolRegistry
+from .tools import Tool
 
 TOOL_SELECTION_THRESHOLD = 12
 TOOL_SELECTION_MAX = 6

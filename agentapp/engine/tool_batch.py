@@ -16,8 +16,9 @@ from .events import Event, tool_done, tool_start
 from .journal import CallKind, Effect, EffectClass, giving
 from .limits import Spent
 from .messages import ToolCall, Usage
+from .registry import ToolRegistry
 from .scope import Scope
-from .tools import Tool, ToolRegistry, canonical_arguments, error_result, result_to_dict
+from .tools import Tool, canonical_arguments, error_result, result_to_dict
 
 # A fault may quote what a model wrote, and that may be anything.
 FAULT_CHARS = 500

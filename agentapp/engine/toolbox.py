@@ -11,10 +11,10 @@ from .events import phase
 from .limits import Spent
 from .messages import Content, Message, ToolCall, Usage
 from .prompts import describe_tools
+from .registry import ToolRegistry
 from .scope import JournaledModel, Scope
 from .selection import REQUEST_TOOLS, request_tools, select_tools
 from .tool_batch import ToolBatch
-from .tools import ToolRegistry
 
 if TYPE_CHECKING:
     from .react import ReActAgent

@@ -11,7 +11,7 @@ import json
 import math
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -23,7 +23,6 @@ from referencing.exceptions import Unresolvable
 
 from .journal import EffectClass
 
-CATALOG_CHARS = 80
 FULL_CHARS = 1_000_000
 _OUR_MARKERS = re.compile(r"\[(?=\s*(?:USER\s+INTERRUPT|Summary of the earlier part|A person changed))", re.IGNORECASE)
 _SPOKEN_TYPES = {"text/html": "HTML", "text/markdown": "Markdown"}
@@ -265,44 +264,3 @@ def is_finite(value: Any) -> bool:
     if isinstance(value, dict):
         return all(is_finite(item) for item in value.values())
     return all(is_finite(item) for item in value) if isinstance(value, list) else True
-
-
-class ToolRegistry:
-    """The tools of one run, in a fixed order."""
-
-    def __init__(self, tools: Iterable[Tool] = ()) -> None:
-        self._tools: dict[str, Tool] = {}
-        for item in tools:
-            self.register(item)
-
-    def register(self, item: Tool) -> None:
-        if item.name in self._tools:
-            raise ValueError(f"there is a tool named {item.name!r} already")
-        self._tools[item.name] = item
-
-    def get(self, name: str) -> Tool | None:
-        return self._tools.get(name)
-
-    @property
-    def names(self) -> list[str]:
-        return list(self._tools)
-
-    def subset(self, names: Iterable[str]) -> ToolRegistry:
-        wanted = set(names)
-        return ToolRegistry(item for name, item in self._tools.items() if name in wanted)
-
-    def catalog(self) -> str:
-        """One line a tool, for choosing among many."""
-        lines = []
-        for item in self:
-            description = " ".join(item.description.split())
-            if len(description) > CATALOG_CHARS:
-                description = description[: CATALOG_CHARS - 1] + "…"
-            lines.append(f"{item.name}: {description}")
-        return "\n".join(lines)
-
-    def __len__(self) -> int:
-        return len(self._tools)
-
-    def __iter__(self) -> Iterator[Tool]:
-        return iter(self._tools.values())

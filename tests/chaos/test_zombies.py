@@ -9,6 +9,7 @@ import redis
 from celery import Celery
 
 from agentapp import settings
+from agentapp.environment import Environment
 from tests.chaos.installation import Chaos, died
 from tests.product import Person, eventually
 
@@ -85,7 +86,7 @@ def test_of_fifty_messages_for_one_run_one_is_executed(chaos: Chaos, person: Per
 
 
 def test_with_default_settings_nothing_is_left_lying_for_twenty_seconds(chaos: Chaos, person: Person) -> None:
-    fields = settings.Environment.model_fields
+    fields = Environment.model_fields
     names = ("run_lease_seconds", "run_heartbeat_seconds", "sweep_seconds", "queued_age_seconds")
     defaults = {name.upper(): str(fields[name].default) for name in names}
     chaos.end("worker")
