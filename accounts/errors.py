@@ -31,15 +31,15 @@ class TooOften(AccountsError):
     """More in a short time than the rate limits allow; `retry_after` is in seconds."""
 
     def __init__(self, retry_after: int) -> None:
-        super().__init__(
-            ngettext(
-                "That was too much in a short time. Try again in %(seconds)d second.",
-                "That was too much in a short time. Try again in %(seconds)d seconds.",
-                retry_after,
-            )
-            % {"seconds": retry_after}
-        )
+        super().__init__(retry_after)
         self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        return ngettext(
+            "That was too much in a short time. Try again in %(seconds)d second.",
+            "That was too much in a short time. Try again in %(seconds)d seconds.",
+            self.retry_after,
+        ) % {"seconds": self.retry_after}
 
 
 class UserUnknown(AccountsError):

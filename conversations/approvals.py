@@ -11,6 +11,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
 from agentapp.engine import Allow, Deny, DraftRules, RunSuspended, Tool
@@ -172,7 +173,7 @@ def _decided_before(approval: Approval, state: Approval.State) -> Approval:
         return approval
     if approval.state == Approval.State.EXPIRED:
         raise ApprovalExpired
-    raise AlreadyDecided(approval.get_state_display())
+    raise AlreadyDecided(Approval.State(approval.state).label)
 
 
 def _check_draft(run: Run, draft: dict[str, Any]) -> None:
@@ -194,9 +195,9 @@ def draft_rules(agent: Agent | None) -> DraftRules:
 def _check_lasting(approval: Approval, user: User, run: Run) -> None:
     """Raises NotLasting when further calls cannot be allowed with this one."""
     if run.user_id != user.pk:
-        raise NotLasting("Only the person whose conversation it is can allow further calls.")
+        raise NotLasting(_("Only the person whose conversation it is can allow further calls."))
     if not ToolRow.objects.filter(name=approval.tool_name, approval=ToolRow.Approval.WRITES).exists():
-        raise NotLasting("This tool asks each time.")
+        raise NotLasting(_("This tool asks each time."))
 
 
 def _checked(tool_name: str, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,9 @@ import orjson
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.db import DatabaseError
+from django.http import HttpRequest
+from django.utils.translation import get_language_from_request, override
+from django.utils.translation import gettext as _
 
 from accounts.errors import TooOften
 from accounts.models import User
@@ -44,6 +47,7 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self.close(code=NOT_SIGNED_IN)
             return
         self.user, self._sign_in = came_in
+        self._language = self.user.language or _asked_language(self.scope)
         process_visitors().add(self._sign_in, self._sign_out)
         await process_hub().join(user_key(self.user.pk), self._deliver, from_start=False)
         self._keep(self._send_for_ever())
@@ -86,14 +90,16 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                 raise ValueError(f"There is no action {action['type']!r}.")
             await handler(self, action)
         except ConversationError as error:
-            self._refuse(action, error.code, error.message)
+            with override(self._language):
+                self._refuse(action, error.code, error.message)
         except TooOften as error:
-            self._refuse(action, "rate_limited", str(error))
+            with override(self._language):
+                self._refuse(action, "rate_limited", str(error))
         except DatabaseError as error:
             log.warning("The database does not answer: %s", str(error).strip()[:200])
-            self._refuse(
-                action, "unavailable", "The service is interrupted. Your text is kept and sent again by itself."
-            )
+            with override(self._language):
+                text = _("The service is interrupted. Your text is kept and sent again by itself.")
+                self._refuse(action, "unavailable", text)
         except (ValueError, KeyError, TypeError) as error:
             self._refuse(action, "bad_request", f"The request could not be read: {error}")
 
@@ -232,7 +238,6 @@ def _sign_in(scope: dict[str, Any]) -> tuple[User, SignIn] | None:
         key = key_for_authorization(header.decode("latin-1"))
         return (key.user, SignIn(key.user_id, key=key.pk)) if key else None
     from django.contrib.auth import get_user
-    from django.http import HttpRequest
 
     request = HttpRequest()
     request.session = scope["session"]
@@ -240,6 +245,13 @@ def _sign_in(scope: dict[str, Any]) -> tuple[User, SignIn] | None:
     if not isinstance(user, User) or not user.is_active:
         return None
     return user, SignIn(user.pk, session=request.session.session_key or "")
+
+
+def _asked_language(scope: dict[str, Any]) -> str:
+    """What the browser asks for, as for pages."""
+    request = HttpRequest()
+    request.META["HTTP_ACCEPT_LANGUAGE"] = dict(scope["headers"]).get(b"accept-language", b"").decode("latin-1")
+    return get_language_from_request(request)
 
 
 def _same_origin(scope: dict[str, Any]) -> bool:

@@ -22,6 +22,10 @@ ConversationError
 """
 
 from collections.abc import Iterable
+from typing import Any, Literal
+
+from django.utils.formats import number_format
+from django.utils.translation import gettext_lazy as _
 
 
 class ConversationError(Exception):
@@ -30,16 +34,25 @@ class ConversationError(Exception):
     code = "conversation_error"
     status = 400
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
+    def __init__(self, message: Any, **values: Any) -> None:
+        super().__init__(message, values)
+
+    @property
+    def message(self) -> str:
+        """In the language of whoever reads it: it may have been raised in a thread that knows none."""
+        message, values = self.args
+        shown = {k: number_format(v, force_grouping=True) if isinstance(v, int) else v for k, v in values.items()}
+        return str(message) % shown if shown else str(message)
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class EmptyMessage(ConversationError):
     code = "empty_message"
 
     def __init__(self) -> None:
-        super().__init__("The message is empty. Write something and send it again.")
+        super().__init__(_("The message is empty. Write something and send it again."))
 
 
 class MessageTooLong(ConversationError):
@@ -48,7 +61,9 @@ class MessageTooLong(ConversationError):
 
     def __init__(self, length: int, limit: int) -> None:
         super().__init__(
-            f"The message has {length:,} characters; {limit:,} are possible. Shorten it or send it in parts."
+            _("The message has %(length)s characters; %(limit)s are possible. Shorten it or send it in parts."),
+            length=length,
+            limit=limit,
         )
 
 
@@ -58,7 +73,11 @@ class TooManyMessages(ConversationError):
 
     def __init__(self, limit: int) -> None:
         super().__init__(
-            f"{limit} messages wait already for the agent to read them. Let it go on, or stop it and send one message."
+            _(
+                "%(limit)s messages wait already for the agent to read them. "
+                "Let it go on, or stop it and send one message."
+            ),
+            limit=limit,
         )
 
 
@@ -66,7 +85,17 @@ class UnknownMode(ConversationError):
     code = "unknown_mode"
 
     def __init__(self, modes: Iterable[str]) -> None:
-        super().__init__(f"There is no such mode. Choose one of: {', '.join(modes)}.")
+        super().__init__(_("There is no such mode. Choose one of: %(modes)s."), modes=", ".join(modes))
+
+
+_NOT_FOUND = {
+    "agent": _("This agent does not exist or is not yours."),
+    "conversation": _("This conversation does not exist or is not yours."),
+    "message": _("This message does not exist or is not yours."),
+    "question": _("This question does not exist or is not yours."),
+    "request": _("This request does not exist or is not yours."),
+    "run": _("This run does not exist or is not yours."),
+}
 
 
 class NotFound(ConversationError):
@@ -75,8 +104,8 @@ class NotFound(ConversationError):
     code = "not_found"
     status = 404
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"This {what} does not exist or is not yours.")
+    def __init__(self, what: Literal["agent", "conversation", "message", "question", "request", "run"]) -> None:
+        super().__init__(_NOT_FOUND[what])
 
 
 class RunActive(ConversationError):
@@ -84,14 +113,14 @@ class RunActive(ConversationError):
     status = 409
 
     def __init__(self) -> None:
-        super().__init__("The agent is still working in this conversation. Stop it first, or wait until it is done.")
+        super().__init__(_("The agent is still working in this conversation. Stop it first, or wait until it is done."))
 
 
 class NotAQuestion(ConversationError):
     code = "not_a_question"
 
     def __init__(self) -> None:
-        super().__init__("Only your own messages can be edited; an answer can be made anew.")
+        super().__init__(_("Only your own messages can be edited; an answer can be made anew."))
 
 
 class RunEnded(ConversationError):
@@ -99,7 +128,7 @@ class RunEnded(ConversationError):
     status = 409
 
     def __init__(self) -> None:
-        super().__init__("This run has ended already.")
+        super().__init__(_("This run has ended already."))
 
 
 class AlreadyRead(ConversationError):
@@ -107,15 +136,15 @@ class AlreadyRead(ConversationError):
     status = 409
 
     def __init__(self) -> None:
-        super().__init__("The agent has read this message already; it cannot be taken back.")
+        super().__init__(_("The agent has read this message already; it cannot be taken back."))
 
 
 class AlreadyDecided(ConversationError):
     code = "already_decided"
     status = 409
 
-    def __init__(self, state: str) -> None:
-        super().__init__(f"This request has been decided otherwise already: {state}.")
+    def __init__(self, state: Any) -> None:
+        super().__init__(_("This request has been decided otherwise already: %(state)s."), state=state)
 
 
 class ApprovalExpired(ConversationError):
@@ -123,7 +152,7 @@ class ApprovalExpired(ConversationError):
     status = 410
 
     def __init__(self) -> None:
-        super().__init__("This request has expired without a decision; the agent was told so.")
+        super().__init__(_("This request has expired without a decision; the agent was told so."))
 
 
 class InvalidArguments(ConversationError):
@@ -131,22 +160,22 @@ class InvalidArguments(ConversationError):
     status = 422
 
     def __init__(self, problem: str) -> None:
-        super().__init__(f"The edited arguments do not fit the tool: {problem}")
+        super().__init__(_("The edited arguments do not fit the tool: %(problem)s"), problem=problem)
 
 
 class NotLasting(ConversationError):
     code = "not_lasting"
     status = 422
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"{reason} Approve this call instead.")
+    def __init__(self, reason: Any) -> None:
+        super().__init__(_("%(reason)s Approve this call instead."), reason=reason)
 
 
 class InvalidDraft(ConversationError):
     code = "invalid_draft"
 
     def __init__(self, problem: str) -> None:
-        super().__init__(f"This draft cannot be published. {problem}")
+        super().__init__(_("This draft cannot be published. %(problem)s"), problem=problem)
 
 
 class NothingToResolve(ConversationError):
@@ -154,7 +183,7 @@ class NothingToResolve(ConversationError):
     status = 409
 
     def __init__(self) -> None:
-        super().__init__("No call of this run waits to be settled.")
+        super().__init__(_("No call of this run waits to be settled."))
 
 
 class InvalidAnswer(ConversationError):
@@ -162,7 +191,7 @@ class InvalidAnswer(ConversationError):
     status = 422
 
     def __init__(self, problem: str) -> None:
-        super().__init__(f"The answer does not fit what was asked: {problem}")
+        super().__init__(_("The answer does not fit what was asked: %(problem)s"), problem=problem)
 
 
 class NothingToAnswer(ConversationError):
@@ -170,7 +199,7 @@ class NothingToAnswer(ConversationError):
     status = 409
 
     def __init__(self) -> None:
-        super().__init__("This question is not open any more: it was answered, or the run went on without it.")
+        super().__init__(_("This question is not open any more: it was answered, or the run went on without it."))
 
 
 class PersonDisabled(Exception):

@@ -35,7 +35,7 @@ class AgentBudget(Budget):
     )
 
     class Meta:
-        verbose_name = "agent's budget"
+        verbose_name = _("agent's budget")
 
     @property
     def owner(self) -> str:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import jsonschema
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 from pydantic import ValidationError as Invalid
 
@@ -39,7 +40,10 @@ def validate_examples(value: Any) -> None:
     for number, exchange in enumerate(value, 1):
         roles = [message["role"] for message in exchange]
         if not roles or roles[0] != "user" or roles[-1] != "assistant":
-            raise ValidationError(f"Exchange {number} must begin with a user's message and end with an assistant's.")
+            raise ValidationError(
+                _("Exchange %(number)d must begin with a user's message and end with an assistant's.")
+                % {"number": number}
+            )
 
 
 def validate_pattern(value: str) -> None:
@@ -47,7 +51,7 @@ def validate_pattern(value: str) -> None:
     try:
         re.compile(value)
     except (re.error, RecursionError, OverflowError) as error:
-        raise ValidationError(f"This is no regular expression: {error}") from None
+        raise ValidationError(_("This is no regular expression: %s") % error) from None
 
 
 def validate_form(value: Any) -> None:
@@ -58,9 +62,9 @@ def validate_form(value: Any) -> None:
     try:
         jsonschema.Draft202012Validator.check_schema(value)
     except jsonschema.SchemaError as error:
-        raise ValidationError(f"This is no JSON Schema: {error.message}") from None
+        raise ValidationError(_("This is no JSON Schema: %s") % error.message) from None
     if value.get("type") != "object":
-        raise ValidationError('The form of an answer is an object: begin with {"type": "object", "properties": …}.')
+        raise ValidationError(_('The form of an answer is an object: begin with {"type": "object", "properties": …}.'))
 
 
 class Bounds(BaseModel):
@@ -102,37 +106,37 @@ def validate_headers(value: Any) -> None:
     _check(_HEADERS, value, 'an object of texts, such as {"X-Title": "Team chat"}')
     for name, text in value.items():
         if not _HEADER_NAME.fullmatch(name) or not text.isascii() or not text.isprintable():
-            raise ValidationError(f"{name[:40]}: a header is made of printable ASCII characters.")
+            raise ValidationError(_("%s: a header is made of printable ASCII characters.") % name[:40])
         if name.lower() in _OWN_HEADERS:
-            raise ValidationError(f"{name}: this header is set by the product itself.")
+            raise ValidationError(_("%s: this header is set by the product itself.") % name)
         if _SECRET_NAME.search(name) and "{key}" not in text:
-            raise ValidationError(f"{name}: enter the secret as the key, and write {{key}} here in its place.")
+            raise ValidationError(_("%s: enter the secret as the key, and write {key} here in its place.") % name)
 
 
 def validate_endpoint(value: str) -> None:
     """The address of an endpoint. Names without a dot are fine: services of an inner network have such."""
     try:
         parts = urlsplit(value)
-        host, _ = parts.hostname, parts.port
+        host, _port = parts.hostname, parts.port
     except ValueError:
-        raise ValidationError("This is no address; write it like https://api.example.org/v1.") from None
+        raise ValidationError(_("This is no address; write it like https://api.example.org/v1.")) from None
     if parts.scheme not in ("http", "https") or not host or any(c.isspace() for c in value):
-        raise ValidationError("Write the whole address, such as https://api.example.org/v1.")
+        raise ValidationError(_("Write the whole address, such as https://api.example.org/v1."))
     with suppress(ValueError):
         address = ip_address(host)
         if not (is_public(address) or is_inner(address)):
-            raise ValidationError("No endpoint lives at this address: it is reserved for other things.")
+            raise ValidationError(_("No endpoint lives at this address: it is reserved for other things."))
     if parts.username is not None or parts.query or parts.fragment:
-        raise ValidationError("The address must hold no password, query or fragment; the key has its own field.")
+        raise ValidationError(_("The address must hold no password, query or fragment; the key has its own field."))
 
 
 def _check(adapter: TypeAdapter[Any], value: Any, wanted: str) -> None:
     try:
         # The database stores neither NaN nor NUL characters nor halves of surrogate pairs.
         if b"\\u0000" in json.dumps(value, allow_nan=False, ensure_ascii=False).encode().replace(b"\\\\", b""):
-            raise ValidationError("A text in it holds a NUL character.")
+            raise ValidationError(_("A text in it holds a NUL character."))
     except ValueError:
-        raise ValidationError("It holds a number or a character that cannot be stored.") from None
+        raise ValidationError(_("It holds a number or a character that cannot be stored.")) from None
     try:
         adapter.validate_python(value)
     except Invalid as error:
@@ -150,6 +154,6 @@ def validate_schema(value: Any) -> None:
     try:
         Draft202012Validator.check_schema(value)
     except SchemaError as error:
-        raise ValidationError(f"This is no JSON Schema: {error.message}") from None
+        raise ValidationError(_("This is no JSON Schema: %s") % error.message) from None
     if value and value.get("type") != "object":
-        raise ValidationError('A tool takes an object: write {"type": "object", "properties": {…}}.')
+        raise ValidationError(_('A tool takes an object: write {"type": "object", "properties": {…}}.'))

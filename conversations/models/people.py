@@ -56,12 +56,12 @@ class Approval(models.Model):
     """A call that needs a person's word, bound to the exact arguments and used up by one call."""
 
     class State(models.TextChoices):
-        PENDING = "pending", "Waits for a decision"
-        APPROVED = "approved", "Approved"
-        REJECTED = "rejected", "Rejected"
-        EXPIRED = "expired", "Expired"
-        CONSUMED = "consumed", "Approved and used"
-        SUPERSEDED = "superseded", "Withdrawn"
+        PENDING = "pending", _("Waits for a decision")
+        APPROVED = "approved", _("Approved")
+        REJECTED = "rejected", _("Rejected")
+        EXPIRED = "expired", _("Expired")
+        CONSUMED = "consumed", _("Approved and used")
+        SUPERSEDED = "superseded", _("Withdrawn")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="approvals")

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from websockets.exceptions import ConnectionClosed
@@ -54,9 +55,9 @@ class Page:
 
 
 @contextmanager
-def page(product: Product, person: Person, url: str = "") -> Iterator[Page]:
-    """A page of the product's web process, or of another one at `url`."""
-    headers, url = {"Cookie": f"sessionid={person.session}"}, url or product.url
+def page(product: Product, person: Person, url: str = "", **more: str) -> Iterator[Page]:
+    """A page of the product's web process, or of another one at `url`; `more` are headers."""
+    headers, url = {"Cookie": f"sessionid={person.session}", **more}, url or product.url
     with connect(f"{url.replace('http', 'ws')}/ws/", additional_headers=headers, origin=Origin(url)) as socket:
         yield Page(socket)
 
@@ -152,6 +153,14 @@ def test_nonsense_gets_an_error_and_the_socket_lives(product: Product, person: P
         mine.socket.send(text)
         assert mine.until(lambda b: True)["code"] == "bad_request"
         assert send(mine, "Still there?")["type"] == "ack"
+
+
+def test_refusals_speak_the_readers_language(product: Product, person: Person) -> None:
+    with page(product, person, **{"Accept-Language": "de"}) as german, page(product, person) as english:
+        assert send(german, " ")["message"].startswith("Die Nachricht ist leer.")
+        assert "Diese Unterhaltung" in send(german, "Hello", conversation=str(uuid4()))["message"]
+        assert "Zeichen" in send(german, "x" * 200_000)["message"]
+        assert send(english, " ")["message"].startswith("The message is empty.")
 
 
 @pytest.mark.parametrize("headers", [{}, {"Cookie": "sessionid=nonsense"}, {"Authorization": "Bearer aa_nonsense"}])
