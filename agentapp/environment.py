@@ -1,7 +1,7 @@
 """What may be set from outside, typed, read from the environment once.
 
-Order: the real environment, `<NAME>_FILE` secrets, then `var/env`, which the embedded parts generate
-(`agentapp.embedded.environment`). Nothing else in the project reads the environment.
+Order: the real environment (`manage.py` puts `.env` behind it), `<NAME>_FILE` secrets, then `var/env`, which the
+embedded parts generate (`agentapp.embedded.environment`). Nothing else in Django's processes reads the environment.
 """
 
 import os

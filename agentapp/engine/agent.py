@@ -16,6 +16,7 @@ from .journal import Journal, MemoryJournal
 from .limits import Limits, Spent
 from .messages import Content, Message, Usage
 from .models import ChatModel
+from .prices import price_of
 from .registry import ToolRegistry
 from .results import AgentResult
 from .scope import Scope
@@ -93,8 +94,7 @@ class Agent(ABC):
         return time.monotonic() if self.clock is None else self.clock().timestamp()
 
     def cost_of(self, usage: Usage) -> float:
-        price: Callable[[Usage], float] | None = getattr(self.model, "cost_of", None)
-        return price(usage) if price else 0
+        return price_of(self.model, usage)
 
     async def run(
         self, query: Content, *, history: Sequence[Message] = (), interrupts: InterruptQueue | None = None

@@ -9,6 +9,7 @@ from .attempts import RetryPolicy, with_retries
 from .errors import IncompleteStream, ModelError, ModelRefused, ModelUnavailable
 from .messages import Chunk, Completion, Message, Usage
 from .models import ChatModel, ToolDefinitions
+from .prices import price_of
 
 T = TypeVar("T")
 # Called with the model that answered instead, and why the ones before it did not.
@@ -61,8 +62,7 @@ class ModelChain:
 
     def cost_of(self, usage: Usage) -> float:
         """Of a call that the model in use has made."""
-        price: Callable[[Usage], float] | None = getattr(self.current, "cost_of", None)
-        return price(usage) if price else 0
+        return price_of(self.current, usage)
 
     async def chat(
         self,

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .context import ContextGuard
-from .errors import PlanError
 from .events import phase
 from .interrupts import InterruptQueue
 from .limits import Spent
@@ -95,11 +94,8 @@ class DAGAgent(PlannedAgent):
             if plan.version >= self.max_rounds or (analysis and self._is_enough(analysis)):
                 break
             reason = analysis.reasoning if analysis else "the user said something new"
-            try:
-                following = await run.make_plan(reason or "the goal was not achieved")
-            except PlanError:
-                break
-            if not following.steps:
+            following = await run.next_plan(reason or "the goal was not achieved")
+            if following is None:
                 break
             plan = following
         limit = run.limit_reached(ignoring="model_calls")

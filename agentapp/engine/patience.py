@@ -9,6 +9,7 @@ from .attempts import RetryPolicy, with_retries
 from .errors import IncompleteStream, ModelUnavailable, RunSuspended
 from .messages import Chunk, Completion, Message, Usage
 from .models import ChatModel, ToolDefinitions
+from .prices import price_of
 
 
 class LeftAlone(RunSuspended):
@@ -46,8 +47,7 @@ class PatientModel:
         return self._model.max_output_tokens
 
     def cost_of(self, usage: Usage) -> float:
-        price = getattr(self._model, "cost_of", None)
-        return float(price(usage)) if price else 0.0
+        return price_of(self._model, usage)
 
     async def chat(
         self,

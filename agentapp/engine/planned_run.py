@@ -178,6 +178,14 @@ class PlannedRun:
             self.plans.append(made[0])
         return made[0]
 
+    async def next_plan(self, reason: str) -> Plan | None:
+        """Another plan, if one can be made that has anything to do."""
+        try:
+            plan = await self.make_plan(reason)
+        except PlanError:
+            return None
+        return plan if plan.steps else None
+
     async def execute(self, plan: Plan, worker: Worker) -> None:
         agent = self.agent
         scope = self.scope.child(f"plan/{plan.version}")

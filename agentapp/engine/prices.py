@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from .messages import Usage
@@ -28,3 +29,9 @@ class Prices(NamedTuple):
             reasoning * self.reasoning,
         )
         return -(-sum(parts) // MILLION)
+
+
+def price_of(model: object, usage: Usage) -> float:
+    """What a call of this model cost, in micro-units; 0 for a model without a method `cost_of(usage)`."""
+    cost_of: Callable[[Usage], float] | None = getattr(model, "cost_of", None)
+    return cost_of(usage) if cost_of else 0

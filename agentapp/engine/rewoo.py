@@ -56,11 +56,8 @@ class ReWOOAgent(PlannedAgent):
                 return await run.say(f"The work was stopped, because a step failed.\n\n{text}", "plan_failed", text)
             if not plan.missing or run.limit() or plan.version > self.max_replans:
                 break
-            try:
-                following = await run.make_plan(_why(plan, heard=bool(len(run.interrupts))))
-            except PlanError:
-                break
-            if not following.steps:
+            following = await run.next_plan(_why(plan, heard=bool(len(run.interrupts))))
+            if following is None:
                 break
             plan = following
         limit = run.limit_reached(ignoring="model_calls")

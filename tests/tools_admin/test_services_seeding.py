@@ -1,11 +1,9 @@
 """What the product puts into its own tables: after a migration, and from the environment."""
 
-import threading
-
 import pytest
-from django.db import connection
 from pydantic import SecretStr
 
+from tests.at_once import at_once
 from tools_admin.models import Agent, Connector, LanguageModel, Provider, Tool
 from tools_admin.services import seed, sync_environment
 
@@ -141,23 +139,10 @@ def test_a_default_chosen_by_a_person_is_not_displaced(environment):
 @pytest.mark.django_db(transaction=True)
 def test_processes_that_start_together_agree(environment, settings):
     settings.OPENAI_BASE_URL, settings.OPENAI_MODEL = "https://api.example.org/v1", "gpt-env"
-    together = threading.Barrier(4)
-    failures: list[BaseException] = []
 
-    def start() -> None:
-        together.wait()
-        try:
-            sync_environment()
-            seed()
-        except BaseException as error:  # noqa: BLE001 - reported below
-            failures.append(error)
-        finally:
-            connection.close()
+    def start(number: int) -> None:
+        sync_environment()
+        seed()
 
-    threads = [threading.Thread(target=start) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    assert at_once(4, start) == [None] * 4
     assert usable() == [("gpt-env", True)]
