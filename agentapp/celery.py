@@ -12,6 +12,8 @@ from celery.beat import EmbeddedService
 from django.conf import settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentapp.settings")
+# Django's checks load all pages, 15 MB that no worker needs; `migrate` has made them before.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 app = Celery("agentapp")
 app.conf.update(

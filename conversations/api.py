@@ -13,7 +13,18 @@ from pydantic import Field
 
 from accounts.auth import AsyncApiAuth, caller, sign_in_of
 from agentapp.database import in_thread
-from conversations import approvals, artifacts, branching, listing, questions, reconciliation, services, sse, tree
+from conversations import (
+    approvals,
+    artifacts,
+    branching,
+    listing,
+    questions,
+    recalling,
+    reconciliation,
+    services,
+    sse,
+    tree,
+)
 from conversations.health import worker_seen
 from conversations.models import Approval, Call, Conversation, Message, Question, Run, RunEvent
 from conversations.schemas import (
@@ -202,7 +213,7 @@ def list_messages(request: HttpRequest, conversation_id: UUID, cursor: UUID | No
 )
 def collect_returned(request: HttpRequest, conversation_id: UUID) -> dict[str, object]:
     """Messages that nobody had read when their run was stopped. Each is given out once."""
-    return {"items": services.collect_returned(caller(request), conversation_id)}
+    return {"items": recalling.collect_returned(caller(request), conversation_id)}
 
 
 @router.patch("/messages/{uuid:message_id}", response=MessageOut, summary="Pin a message, judge an answer")
@@ -225,7 +236,7 @@ def regenerate(request: HttpRequest, message_id: UUID) -> Status[Run]:
 
 @router.post("/messages/{uuid:message_id}/recall", response=MessageOut, summary="Take back a message nobody has read")
 def recall_message(request: HttpRequest, message_id: UUID) -> Message:
-    return services.recall_message(caller(request), message_id)
+    return recalling.recall_message(caller(request), message_id)
 
 
 @router.get("/usage", response=list[UsageOut], summary="Tokens and cost by day, user, model or tool")

@@ -21,7 +21,7 @@ from conversations.writer import Record
 
 log = logging.getLogger(__name__)
 
-COALESCE_SECONDS = 0.04
+COALESCE_SECONDS = 0.025
 RETRY_SECONDS = 0.25
 CLOSING_SECONDS = 2.0
 

@@ -19,7 +19,7 @@ from accounts.models import User
 from accounts.services import key_for_authorization
 from accounts.sign_ins import SignIn
 from agentapp.database import in_thread
-from conversations import approvals, questions, reconciliation, services
+from conversations import approvals, questions, recalling, reconciliation, services
 from conversations.errors import ConversationError
 from conversations.hub import Entry, process_hub
 from conversations.live import user_key
@@ -131,7 +131,7 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         await watch.follow(sent.run.id)  # no other run of the conversation is going on
 
     async def recall(self, action: dict[str, Any]) -> None:
-        await in_thread(services.recall_message, self.user, UUID(str(action["message"])))
+        await in_thread(recalling.recall_message, self.user, UUID(str(action["message"])))
 
     async def cancel(self, action: dict[str, Any]) -> None:
         await in_thread(services.cancel_run, self.user, UUID(str(action["run"])))

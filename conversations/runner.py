@@ -8,10 +8,7 @@ from django.db import InterfaceError, OperationalError, transaction
 
 from agentapp.database import in_thread
 from agentapp.engine import (
-    Agent,
-    AgentResult,
     BadDraft,
-    CallKind,
     ChatModel,
     Event,
     InterruptQueue,
@@ -24,7 +21,8 @@ from agentapp.engine import (
     UnknownOutcome,
 )
 from conversations.allotments import Allotted, Amount, draw
-from conversations.appender import Appender, RunLog
+from conversations.answer import Answer, deliver
+from conversations.appender import Appender
 from conversations.asking import Asking
 from conversations.binding import note_fallback
 from conversations.claims import MAX_CRASHES, Claim
@@ -54,28 +52,6 @@ log = logging.getLogger(__name__)
 
 # How long a run waits for a model that does not answer: after each failure a longer pause, 30 minutes in all.
 PATIENCE_SECONDS = (2, 5, 10, 20, 30, *[60] * 30)
-PIECE_CHARS = 400
-
-
-class Answer:
-    """The text on its way to the page: numbered attempts, deltas with offsets."""
-
-    def __init__(self, journal: DatabaseJournal, log: RunLog) -> None:
-        self.text = ""
-        self._journal, self._log = journal, log
-
-    def emit(self, event: Event) -> None:
-        """The engine's events; all but these two travel with the journal."""
-        if event.channel != "answer":
-            return
-        if event.data["status"] == "start":
-            self.text = ""
-            self._journal.begin_answer()
-        elif event.data["status"] == "delta":
-            self._log.delta(event.data["content"], len(self.text), self._journal.attempt)
-            self.text += event.data["content"]
-            if len(self.text) > PIECE_CHARS:
-                reach("K10")
 
 
 class RunExecution:
@@ -185,7 +161,7 @@ class RunExecution:
         if publishing.holds_back:
             text = await publisher.publish(agent, result)
         else:
-            text = await self._deliver(agent, prepared.query, result, journal, answer)
+            text = await deliver(agent, prepared.query, result, journal, answer)
             await publisher.judge(result, text)
         reach("K12")
         reason, text = journal.purse.ending(result.stop_reason, text)
@@ -210,31 +186,6 @@ class RunExecution:
 
     async def _draw(self, spent: Amount, open_calls: Amount, need: Amount) -> Allotted:
         return await patiently(draw, self.claimed.run, self.claimed.epoch, spent, open_calls, need)
-
-    async def _deliver(
-        self, agent: Agent, query: str, result: AgentResult, journal: DatabaseJournal, answer: Answer
-    ) -> str:
-        """The answer's text: streamed already, synthesised over the trace, or delivered as the loop found it."""
-        if result.streamed:
-            return result.answer
-        if result.tool_steps and result.stop_reason != "limit:budget":
-            try:
-                async for _ in agent.stream_answer(query, result):
-                    pass  # the pieces go out as events; a second attempt makes earlier ones void
-                return result.delivered or result.answer
-            except LimitReached:
-                pass  # what the loop found is an answer, too
-
-        async def publish() -> dict[str, Any]:
-            answer.emit(Event("answer", {"status": "start"}))
-            for start in range(0, len(result.answer), PIECE_CHARS):
-                piece = result.answer[start : start + PIECE_CHARS]
-                answer.emit(Event("answer", {"status": "delta", "content": piece}))
-            return {"text": result.answer}
-
-        done = Event("answer", {"status": "done", "attempt": 0})
-        await journal.call("answer/publish", CallKind.PUBLISH, {}, publish, finished=lambda _: [done])
-        return result.answer
 
     async def _refused(self) -> None:
         """A call was not allowed to begin. A run whose model was disabled takes another one, and goes on."""

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from conversations import branching, services, tree
+from conversations import branching, recalling, services, tree
 from conversations.errors import NotAQuestion, NotFound, RunActive
 from conversations.history import history
 from conversations.lifecycle import end_run
@@ -137,7 +137,7 @@ def test_an_answer_cannot_be_edited_and_nothing_foreign_be_touched(ada: User, ta
         lambda: branching.regenerate(stranger, message(talk, "Two.").id),
         lambda: branching.show_branch(stranger, talk.id, message(talk, "Two.").id),
         lambda: branching.show_branch(ada, make_conversation(ada).id, message(talk, "Two.").id),
-        lambda: services.collect_returned(stranger, talk.id),
+        lambda: recalling.collect_returned(stranger, talk.id),
         lambda: say(make_conversation(ada), "Mine", place=Place(message(talk, "Two.").id)),
     ):
         with pytest.raises(NotFound):
@@ -202,9 +202,9 @@ def test_what_nobody_read_follows_the_answer(talk: Conversation) -> None:
 def test_what_was_taken_back_leaves_the_branch(ada: User, talk: Conversation) -> None:
     say(talk, "Three?")
     first, second = say(talk, "Quickly"), say(talk, "In green")
-    services.recall_message(ada, first.message.id)
+    recalling.recall_message(ada, first.message.id)
     assert shown(talk)[-2:] == ["Three?", "In green"]
-    services.recall_message(ada, second.message.id)
+    recalling.recall_message(ada, second.message.id)
     assert shown(talk)[-1] == "Three?"
     answer(talk, "Three.")
     assert message(talk, "Three.").parent == message(talk, "Three?")
@@ -221,7 +221,7 @@ def test_after_a_stop_what_nobody_read_is_given_back_exactly_once(ada: User, tal
     def collect() -> None:
         from django.db import connection
 
-        given.extend(m.content for m in services.collect_returned(ada, talk.id))
+        given.extend(m.content for m in recalling.collect_returned(ada, talk.id))
         connection.close()
 
     threads = [threading.Thread(target=collect) for _ in range(6)]

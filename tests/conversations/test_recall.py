@@ -2,7 +2,7 @@
 
 import pytest
 
-from conversations import services
+from conversations import recalling, services
 from conversations.errors import AlreadyRead, NotFound, TooManyMessages
 from conversations.models import Interrupt, Message
 from conversations.preparation import claim_interrupts, waiting_interrupts
@@ -20,13 +20,13 @@ def said(transactional_db: None) -> Message:
 def test_what_the_model_is_about_to_read_cannot_be_recalled(said: Message) -> None:
     assert claim_interrupts(said.interrupt.run_id) == [(str(said.id), "Wait")]
     with pytest.raises(AlreadyRead):
-        services.recall_message(said.conversation.user, said.id)
+        recalling.recall_message(said.conversation.user, said.id)
     assert waiting_interrupts(said.interrupt.run_id) == [(str(said.id), "Wait")], "lost if this call fails"
 
 
 def test_what_was_recalled_is_not_read(said: Message) -> None:
-    assert services.recall_message(said.conversation.user, said.id).recalled
-    assert services.recall_message(said.conversation.user, said.id).recalled
+    assert recalling.recall_message(said.conversation.user, said.id).recalled
+    assert recalling.recall_message(said.conversation.user, said.id).recalled
     assert claim_interrupts(said.interrupt.run_id) == []
     assert waiting_interrupts(said.interrupt.run_id) == []
 
@@ -34,9 +34,9 @@ def test_what_was_recalled_is_not_read(said: Message) -> None:
 def test_only_a_message_to_a_running_agent_can_be_recalled(said: Message) -> None:
     plain = make_message(said.conversation)
     with pytest.raises(NotFound):
-        services.recall_message(said.conversation.user, plain.id)
+        recalling.recall_message(said.conversation.user, plain.id)
     with pytest.raises(NotFound):
-        services.recall_message(make_user("stranger"), said.id)
+        recalling.recall_message(make_user("stranger"), said.id)
 
 
 def test_only_so_many_messages_wait_for_a_running_agent(said: Message) -> None:
