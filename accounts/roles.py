@@ -79,15 +79,19 @@ def is_above(user: Any, other: User) -> bool:
     """
     if user.is_superuser:
         return True
-    return not other.is_superuser and other.get_all_permissions() <= user.get_all_permissions()
+    return not other.is_superuser and not _rights(other).exclude(pk__in=_rights(user).values("pk")).exists()
 
 
 def groups_within(user: Any) -> QuerySet[Group]:
     """The groups that a person may hand out: those that give nothing which that person does not have."""
     if user.is_superuser:
         return Group.objects.all()
-    own = Permission.objects.filter(Q(group__user=user) | Q(user=user))
-    return Group.objects.exclude(permissions__in=Permission.objects.exclude(pk__in=own.values("pk")))
+    return Group.objects.exclude(permissions__in=Permission.objects.exclude(pk__in=_rights(user).values("pk")))
+
+
+def _rights(user: Any) -> QuerySet[Permission]:
+    """Those that a person was given. Somebody disabled has them again as soon as they are enabled."""
+    return Permission.objects.filter(Q(group__user=user) | Q(user=user))
 
 
 def permissions_called(names: Iterable[str]) -> QuerySet[Permission]:

@@ -21,8 +21,8 @@ class Gate:
     def __init__(self, run: Run, journal: DatabaseJournal, permissions: Permissions, asking: Asking) -> None:
         self._run, self._journal, self._permissions, self._asking = run, journal, permissions, asking
 
-    async def decide(self, tool: Tool, arguments: dict[str, Any], key: str) -> Allow | Deny:
-        """Raises RunSuspended when a person has to say so first."""
+    async def decide(self, tool: Tool, arguments: dict[str, Any], key: str, *, signed: bool = False) -> Allow | Deny:
+        """Raises RunSuspended when a person has to say so first; what they have signed already asks no more."""
         if isinstance(tool, CatalogTool | AgentTool):  # what an agent does is asked about call by call
             return Allow()
         name, given = addressed(tool, arguments)
@@ -32,7 +32,7 @@ class Gate:
         if name == ASK_USER:
             await self._asking.before(given, key)
         decision: Allow | Deny = Allow()
-        if asked.needs_approval:
+        if asked.needs_approval and not signed:
             decision = readdressed(tool, name, await self._ask_person(name, given, key))
         if asked.price and isinstance(decision, Allow):
             try:

@@ -11,9 +11,9 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
-from jsonschema import Draft202012Validator
 
 from accounts.models import User
+from agentapp.engine import schema_fault
 from conversations import live
 from conversations.cleaning import clean
 from conversations.errors import InvalidAnswer, NotFound, NothingToAnswer
@@ -107,7 +107,6 @@ def _checked(question: Question, content: dict[str, Any]) -> dict[str, Any]:
         raise InvalidAnswer(f"at most {MAX_ANSWER_CHARS:,} characters are allowed")
     if not question.fields:
         return {}
-    error = next(Draft202012Validator(question.fields).iter_errors(content), None)
-    if error is not None:
-        raise InvalidAnswer(f"{error.json_path.removeprefix('$.')}: {error.message}")
+    if (fault := schema_fault(question.fields, content)) is not None:
+        raise InvalidAnswer(fault)
     return content

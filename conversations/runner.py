@@ -149,11 +149,12 @@ class RunExecution:
         asking.set(ask.in_the_middle)
         in_run.set(run_tools(prepared.run, ask))
         publishing = prepared.equipment.publishing
-        publisher = Publisher(prepared, journal, self._permissions, answer.emit)
+        gate = Gate(prepared.run, journal, self._permissions, ask)
+        publisher = Publisher(prepared, journal, gate, answer.emit)
         shared = {
             "journal": journal,
             "emit": None if publishing.holds_back else answer.emit,
-            "gate": Gate(prepared.run, journal, self._permissions, ask).decide,
+            "gate": gate.decide,
         }
         agent = await agent_for(prepared, shared)
         self._queue(said)

@@ -28,9 +28,9 @@ from agentapp.engine.registry import ToolRegistry
 from agentapp.engine.scope import Scope
 from agentapp.engine.tool_batch import ToolBatch
 from conversations.approvals import approval_data, ask_to_sign
+from conversations.gate import Gate
 from conversations.journal import DatabaseJournal
 from conversations.patience import patiently
-from conversations.permission import Permissions
 from conversations.preparation import Prepared
 
 MOST_CHANGES = 5  # of one draft; then nobody is asked any more
@@ -48,11 +48,11 @@ class NotSigned(Exception):
 class Publisher:
     """Of one run."""
 
-    def __init__(self, prepared: Prepared, journal: DatabaseJournal, permissions: Permissions, emit: Any) -> None:
+    def __init__(self, prepared: Prepared, journal: DatabaseJournal, gate: Gate, emit: Any) -> None:
         self._run, self._query = prepared.run, prepared.query
         self._wishes = prepared.equipment.publishing
         self._model = PatientModel(prepared.equipment.model)
-        self._journal, self._permissions, self._emit = journal, permissions, emit
+        self._journal, self._gate, self._emit = journal, gate, emit
         if self._wishes.sign_off:
             require_durable(journal)
 
@@ -119,11 +119,13 @@ class Publisher:
         return str(record["text"])
 
     async def _hand_over(self, tool: Tool, draft: dict[str, Any]) -> str:
-        """To a tool, once. The signature stands for its approval; that it may be used at all is asked now."""
+        """To a tool, once, through the gate of all calls. A signature stands for its approval."""
 
         async def gate(tool: Tool, arguments: dict[str, Any], key: str) -> Allow | Deny:
-            permitted = await self._permissions.of_tool(self._run.user_id, tool.name)
-            return Deny(f"The tool {tool.name} is not available any more.") if permitted is None else Allow()
+            decision = await self._gate.decide(tool, arguments, key, signed=self._wishes.sign_off)
+            changed = decision.arguments if isinstance(decision, Allow) else None
+            problem = None if changed is None else self._wishes.rules.fault(changed)
+            return decision if problem is None else Deny(f"out of bounds: {problem}")
 
         batch = ToolBatch(ToolRegistry([tool]), gate, Scope(self._journal, None, "publish"), Spent(Limits()), _no_time)
         (result,) = await batch.run(1, [ToolCall("publish", tool.name, draft)], [None])

@@ -132,8 +132,8 @@ def callback(request: HttpRequest, scheme_id: int) -> HttpResponse:
 
     scheme = _scheme(request, scheme_id)
     begun = request.session.pop(_place(scheme), None)
-    given = request.GET.get("state", "")
-    if not begun or not secrets.compare_digest(begun["state"], given) or begun["binding"] != scheme.binding:
+    given = request.GET.get("state", "").encode(errors="replace")
+    if not begun or not secrets.compare_digest(begun["state"].encode(), given) or begun["binding"] != scheme.binding:
         messages.error(request, _("This connection was not begun here, or too long ago. Begin it anew."))
         return redirect("connections")
     code = request.GET.get("code", "")

@@ -5,7 +5,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, Permission
 from django.db.models import Count, ManyToManyField, Model, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.text import capfirst
@@ -83,6 +83,12 @@ class GroupForm(forms.ModelForm):  # type: ignore[type-arg]
             if name in self.fields and self.instance.pk:
                 self.initial[name] = list(_granted(field, self.instance).values_list("pk", flat=True))
 
+    def clean_permissions(self) -> list[Permission]:
+        """What is not offered here, such as the right that editors of agents get with them, stays."""
+        offered = self.fields["permissions"].queryset  # type: ignore[attr-defined]
+        others = self.instance.permissions.exclude(pk__in=offered.values("pk")) if self.instance.pk else ()
+        return [*self.cleaned_data["permissions"], *others]
+
     def _save_m2m(self) -> None:
         super()._save_m2m()  # type: ignore[misc]
         for name, field in grants():
@@ -115,6 +121,17 @@ class GrantField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
 
 def _granted(field: "ManyToManyField[Any, Any]", group: Group) -> QuerySet[Model]:
     return field.model._default_manager.filter(**{field.name: group})
+
+
+def only_granted_to(groups: QuerySet[Group]) -> list[str]:
+    """What would be open to everybody without these groups."""
+    others = Group.objects.exclude(pk__in=groups)
+    opened = []
+    for _name, field in grants():
+        if field.name == "groups":
+            rows = field.model._default_manager.filter(groups__in=groups).exclude(groups__in=others).distinct()
+            opened += [f"{capfirst(field.model._meta.verbose_name)}: {row}" for row in rows]
+    return opened
 
 
 @admin.register(Group)
@@ -162,6 +179,12 @@ class GroupAdmin(ModelAdmin):  # type: ignore[misc]
 
     def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
         return super().has_delete_permission(request, obj) and self._within(request, obj)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """What is granted to nobody is everybody's: a group whose end would open something has to stay."""
+        to_delete, counts, needed, protected = super().get_deleted_objects(objs, request)
+        groups = Group.objects.filter(pk__in=[group.pk for group in objs])
+        return to_delete, counts, needed, [*protected, *only_granted_to(groups)]
 
     @staticmethod
     def _within(request: HttpRequest, obj: Group | None) -> bool:

@@ -47,6 +47,7 @@ from .events import Event
 from .history import merge_adjacent, repair_history, validate_pairing
 from .interrupts import InterruptQueue
 from .journal import CallKind, EffectClass, Journal, MemoryJournal
+from .json_schema import schema_fault
 from .json_text import extract_json
 from .limits import Limits
 from .messages import Chunk, Completion, Message, ToolCall, Usage
@@ -162,6 +163,7 @@ __all__ = [
     "repair_history",
     "require_durable",
     "route_request",
+    "schema_fault",
     "select_tools",
     "structured_llm_call",
     "tool",

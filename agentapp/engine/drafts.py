@@ -8,11 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
-
 from .errors import EngineError, StructuredOutputError
 from .journal import Journal
+from .json_schema import schema_fault
 from .json_text import extract_json
 from .messages import Content, Message
 from .models import ChatModel
@@ -51,11 +49,7 @@ class DraftRules:
         """What is wrong with its form."""
         if not isinstance(draft, dict):
             return "it is no object"
-        error = best_match(Draft202012Validator(dict(self.schema or TEXT)).iter_errors(draft))
-        if error is None:
-            return None
-        place = error.json_path.removeprefix("$").lstrip(".")
-        return f"{place}: {error.message}" if place else str(error.message)
+        return schema_fault(self.schema or TEXT, draft)
 
     def fault(self, draft: Any) -> str | None:
         """Why this draft must not be published, whoever approved of it."""

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from jsonschema import Draft202012Validator
-
 from .errors import EngineError, StructuredOutputError
 from .events import Emit, phase
 from .journal import CallKind, Journal, MemoryJournal, giving
+from .json_schema import schema_fault
 from .messages import Content, Message
 from .models import ChatModel
 from .scope import JournaledModel, Scope
@@ -67,8 +66,7 @@ class Workflow:
         """Why these arguments do not fit the workflow."""
         if not isinstance(arguments, dict):
             return "the parameters are no object"
-        error = next(Draft202012Validator(dict(self.parameters)).iter_errors(arguments), None)
-        return None if error is None else str(error.message)
+        return schema_fault(self.parameters, arguments)
 
     def _property(self, name: str) -> Mapping[str, Any]:
         found = self.parameters.get("properties", {}).get(name)

@@ -16,12 +16,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import jsonschema
-import referencing
-from jsonschema.exceptions import best_match
-from referencing.exceptions import Unresolvable
-
 from .journal import EffectClass
+from .json_schema import faults, validator_of, worst_fault
 
 FULL_CHARS = 1_000_000
 _OUR_MARKERS = re.compile(r"\[(?=\s*(?:USER\s+INTERRUPT|Summary of the earlier part|A person changed))", re.IGNORECASE)
@@ -94,8 +90,7 @@ class Tool:
 
     @cached_property
     def _validator(self) -> Any:
-        # With a registry of its own: without one a reference to elsewhere would be fetched.
-        return jsonschema.Draft202012Validator(dict(self.parameters), registry=referencing.Registry())
+        return validator_of(self.parameters)
 
     def argument_error(self, arguments: Any) -> str | None:
         """What is wrong with these arguments, in words that help a model to repair them."""
@@ -103,18 +98,11 @@ class Tool:
             return f"arguments must be an object, not {type(arguments).__name__}"
         if not is_finite(arguments):
             return "arguments hold NaN or an infinity"
-        try:
-            error = best_match(self.argument_errors(arguments))
-        except (Unresolvable, RecursionError, re.error) as fault:
-            return f"the tool's schema cannot be used ({type(fault).__name__})"
-        if error is None:
-            return None
-        place = error.json_path.removeprefix("$").lstrip(".")
-        return f"{place}: {error.message}" if place else str(error.message)
+        return worst_fault(self._validator, arguments)
 
     def argument_errors(self, arguments: Any) -> Iterator[Any]:
         """Each fault that the schema finds, as `jsonschema` describes it."""
-        return self._validator.iter_errors(arguments)  # type: ignore[no-any-return]
+        return faults(self._validator, arguments)
 
     async def execute(self, arguments: dict[str, Any]) -> ToolResult:
         """Runs the tool. Whatever goes wrong inside it is a result with `is_error`."""

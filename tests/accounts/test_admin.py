@@ -5,7 +5,7 @@ from django.contrib.auth.models import Group, Permission
 
 from accounts import services
 from accounts.models import ApiKey, User
-from accounts.roles import MANAGE_PEOPLE, permissions_called
+from accounts.roles import CONFIGURE, MANAGE_PEOPLE, permissions_called
 from tests.accounts.conftest import PASSWORD
 
 USERS = "/admin/accounts/user/"
@@ -85,6 +85,21 @@ def test_a_manager_cannot_touch_a_superuser(manager, ada):
     manager.post(USERS, {"action": "delete_selected", "_selected_action": [ada.pk], "post": "yes"})
     ada.refresh_from_db()
     assert ada.is_active and ada.email == "ada@example.org" and ada.check_password(PASSWORD)
+
+
+def test_a_manager_cannot_take_over_a_disabled_account_with_more_rights(manager):
+    """Disabled it has no rights at the moment; enabled again it has them all."""
+    left = User.objects.create_user("left", "left@example.org", PASSWORD, is_active=False)
+    group = Group.objects.create(name="Engineers")
+    group.permissions.set(permissions_called([CONFIGURE]))
+    left.groups.add(group)
+    new = {"password1": "taken over 123", "password2": "taken over 123", "usable_password": "true"}
+    assert manager.post(f"{USERS}{left.pk}/password/", new).status_code == 403
+    changed = {"username": "left", "email": "mine@example.org", "is_active": "on"}
+    assert manager.post(f"{USERS}{left.pk}/change/", changed).status_code == 403
+    manager.post(USERS, {"action": "enable", "_selected_action": [left.pk]})
+    left.refresh_from_db()
+    assert left.check_password(PASSWORD) and left.email == "left@example.org" and not left.is_active
 
 
 def test_a_manager_cannot_lift_rights_through_a_group(manager):

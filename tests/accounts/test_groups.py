@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.admin.groups import grants
 from accounts.models import User
-from accounts.roles import MANAGE_PEOPLE, groups_within, permissions_called, seed_roles
+from accounts.roles import EDIT_AGENTS, MANAGE_PEOPLE, groups_within, permissions_called, seed_roles
 from tests.rows import make_row
 
 NAMES = sorted(name for name, _field in grants())
@@ -114,3 +114,32 @@ def test_default_roles_are_made_once_and_then_left_alone(db: None) -> None:
 
 def test_superusers_hand_out_every_group(ada: User) -> None:
     assert groups_within(ada).count() == Group.objects.count()
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("_groups")])
+def test_no_end_of_a_group_opens_what_was_granted_to_it_alone(
+    client: Client, ada: User, grace: User, team: Group, name: str
+) -> None:
+    field = dict(grants())[name]
+    row = make_row(field.model)
+    row.groups.add(team)
+    grace.user_permissions.set(permissions_called([MANAGE_PEOPLE]))
+    for person in (ada, grace):
+        client.force_login(person)
+        answer = client.post(f"/admin/auth/group/{team.pk}/delete/", {"post": "yes"})
+        assert str(row) in answer.content.decode(), "what stands in the way is named"
+        listed = {"action": "delete_selected", "_selected_action": [team.pk], "post": "yes"}
+        client.post("/admin/auth/group/", listed)
+        assert list(row.groups.all()) == [team]
+    row.groups.add(Group.objects.create(name="Other"))
+    client.post(f"/admin/auth/group/{team.pk}/delete/", {"post": "yes"})
+    assert not Group.objects.filter(pk=team.pk).exists()
+    assert row.groups.count() == 1
+
+
+def test_saving_a_group_leaves_it_the_right_to_edit_its_agents(client: Client, ada: User, team: Group) -> None:
+    team.permissions.set(permissions_called([EDIT_AGENTS]))
+    client.force_login(ada)
+    offered = permissions_called([MANAGE_PEOPLE])
+    client.post(page_of(team), {"name": "Team", "permissions": [permission.pk for permission in offered]})
+    assert set(team.permissions.all()) == set(permissions_called([EDIT_AGENTS, MANAGE_PEOPLE]))

@@ -124,6 +124,11 @@ made = Agent.objects.create(name="Sums", description="Works out sums.")
 made.tools.add(Tool.objects.get(name="calculator"))
 Agent.objects.get(is_default=True).delegates.add(made)
 """
+CLOSE_HELPER = """
+from django.contrib.auth.models import Group
+from tools_admin.models import Agent
+Agent.objects.get(name="Sums").groups.add(Group.objects.get_or_create(name="Accounting")[0])
+"""
 END_HELPER = "from tools_admin.models import Agent; Agent.objects.get(name='Sums').delete()"
 
 
@@ -147,6 +152,21 @@ def test_an_agent_can_hand_work_to_another_one(product: Product, person: Person)
     tools = [(c["key"], c["request"]["name"]) for c in calls(product, person, run) if c["kind"] == "tool"]
     assert ("react/1/tool/0/agent/react/1/tool/0", "calculator") in tools
     assert "144" in json.dumps(calls(product, person, run))
+
+
+@pytest.mark.usefixtures("helper")
+def test_work_goes_only_to_agents_that_the_person_may_use(product: Product, person: Person) -> None:
+    product.manage("shell", "--no-imports", "-c", CLOSE_HELPER)
+    offered: list[str] = []
+
+    def brain(request: dict[str, Any]) -> dict[str, Any]:
+        offered.extend(tool["function"]["name"] for tool in request.get("tools") or ())
+        return think(request)
+
+    product.model.brain = brain
+    ask(product, person, "Let them work it out", "react")
+    assert "calculator" in offered
+    assert "ask_sums" not in offered
 
 
 def test_a_planned_run_survives_its_worker(product: Product, person: Person) -> None:

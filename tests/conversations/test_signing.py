@@ -169,6 +169,31 @@ def test_a_signed_draft_goes_to_a_tool_once(product: Product, person: Person) ->
     assert [c["key"] for c in made if c["kind"] == "tool"] == ["publish/1/tool/0"]
 
 
+def test_without_a_signature_a_tool_that_asks_first_still_asks(product: Product, person: Person) -> None:
+    product.execute(RESET)
+    schema = {"type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]}
+    product.execute(
+        "UPDATE tools_admin_agent SET output_schema = %s, publish_policy = %s, publish_tool_id ="
+        " (SELECT id FROM tools_admin_tool WHERE name = 'calculator') WHERE is_default",
+        json.dumps(schema),
+        json.dumps({"allowed": {"expression": ["6 * 7"]}}),
+    )
+    product.execute("UPDATE tools_admin_tool SET approval = 'always' WHERE name = 'calculator'")
+    try:
+        product.model.brain = judging("pass", {"expression": "6 * 7"})
+        run, asked = waiting(product, person)
+        assert (asked["tool_name"], asked["arguments"]) == ("calculator", {"expression": "6 * 7"})
+        decide(product, person, asked, "approve")
+        assert "6 * 7 = 42" in ended(product, person, run)["answer"]
+        run, asked = waiting(product, person)
+        decide(product, person, asked, "approve", args={"expression": "7 * 7"})
+        answer = ended(product, person, run)["answer"]
+        assert "49" not in answer, "what is out of bounds goes nowhere, whoever approves of it"
+        assert "out of bounds" in answer
+    finally:
+        product.execute("UPDATE tools_admin_tool SET approval = 'never' WHERE name = 'calculator'")
+
+
 def test_an_answer_can_be_judged_without_being_held_back(product: Product, person: Person) -> None:
     product.execute(RESET)
     product.execute("UPDATE tools_admin_agent SET evaluates = true WHERE is_default")

@@ -149,7 +149,7 @@ def test_an_answer_that_was_not_asked_for_connects_nothing(browser: Client, serv
     other.force_login(make_user("bob"))
     for who, query in (
         (other, f"?code=c&state={asked['state']}"),  # another person's browser
-        (browser, "?code=c&state=guessed"),
+        (browser, "?code=c&state=gu%C3%A9ssed"),
         (browser, f"?code=c&state={asked['state']}"),  # used up by the guess
         (browser, "?code=c"),
     ):

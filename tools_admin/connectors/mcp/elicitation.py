@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import mcp_types
 from jsonschema import Draft202012Validator, SchemaError
-from referencing import Registry
-from referencing.exceptions import Unresolvable
 
+from agentapp.engine import schema_fault
 from tools_admin.connectors.person import Answer, Question, asking
 
 MAX_FIELDS = 20
@@ -30,17 +28,9 @@ async def elicited(params: mcp_types.ElicitRequestParams) -> mcp_types.ElicitRes
         return _refusal("Only flat forms of at most 20 plain fields are shown to people.")
     answer = await ask(Question(params.message[:2_000], schema))
     content = with_defaults(schema, answer.content)
-    if answer.action == "accept" and not _fits(schema, content):
+    if answer.action == "accept" and schema_fault(schema, content) is not None:
         return _refusal("The person's answer does not fit the form.")
     return _result(Answer(answer.action, content))
-
-
-def _fits(schema: dict[str, Any], content: dict[str, Any]) -> bool:
-    """With a registry of its own: without one a reference to elsewhere would be fetched."""
-    try:
-        return Draft202012Validator(schema, registry=Registry()).is_valid(content)
-    except (Unresolvable, RecursionError, re.error):
-        return False
 
 
 def _flat(schema: dict[str, Any]) -> dict[str, Any] | None:
