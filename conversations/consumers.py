@@ -100,7 +100,7 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             with override(self._language):
                 text = _("The service is interrupted. Your text is kept and sent again by itself.")
                 self._refuse(action, "unavailable", text)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             self._refuse(action, "bad_request", f"The request could not be read: {error}")
 
     async def send_message(self, action: dict[str, Any]) -> None:

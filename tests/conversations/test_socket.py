@@ -145,8 +145,11 @@ def test_strangers_are_refused(product: Product, person: Person) -> None:
             assert foreign.until(lambda b: True)["code"] == "not_found"
 
 
+NO_MAP = '{"type": "watch", "conversation": "00000000-0000-0000-0000-000000000000", "after": [1]}'
+
+
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"type": "nonsense"}', '{"type": "watch", "conversation": 7}', "null"]
+    "text", ["", "[]", "{}", '{"type": "nonsense"}', '{"type": "watch", "conversation": 7}', "null", NO_MAP]
 )
 def test_nonsense_gets_an_error_and_the_socket_lives(product: Product, person: Person, text: str) -> None:
     with page(product, person) as mine:
