@@ -119,8 +119,10 @@ def test_a_retried_run_takes_the_place_of_what_was_stopped(visit: OpenPage, prod
     ask(page, "Tell me a story")
     expect(page.locator(".answer")).to_contain_text("word3")
     page.get_by_role("button", name="Stop").click()
+    again = page.get_by_role("button", name="Try again")
+    expect(again).to_be_visible()
     product.model.token_delay = 0.0
-    page.get_by_role("button", name="Try again").click()
+    again.click()
     expect(page.locator(".position:visible").last).to_have_text("2/2")
     expect(page.locator(".answer")).to_have_count(1)
     expect(page.locator(".answer")).to_contain_text("word399")

@@ -17,6 +17,9 @@ def link(product: Product) -> Iterator[str]:
     yield product.manage(
         "shell", "--no-imports", "-c", "from accounts.services import setup_link; print(setup_link())"
     ).strip()
+    product.execute(
+        "DELETE FROM usersessions_usersession USING accounts_user u WHERE u.id = user_id AND username = 'grace'"
+    )
     product.execute("DELETE FROM accounts_user WHERE username = 'grace'")
     product.execute("UPDATE accounts_user SET is_active = true WHERE is_superuser")
 

@@ -319,6 +319,7 @@ def test_a_connector_is_added_by_its_kind_and_an_action_is_written_and_tried(adm
         "effect_class": "read",
         "approval": "writes",
         "timeout": "10",
+        "price": "0",
         "max_result_chars": "1000",
         "enabled": "on",
     }
