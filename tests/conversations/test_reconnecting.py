@@ -48,7 +48,9 @@ class State:
             assert body["seq"] == self.seq + 1, "an event is missing"
             self.events.append(body)
             if body["channel"] == "answer" and body["data"]["status"] == "start":
-                self.text, self.attempt = "", body["data"]["attempt"]
+                # A lost entry that is filled in late may come after text of its attempt.
+                if body["data"]["attempt"] > self.attempt:
+                    self.text, self.attempt = "", body["data"]["attempt"]
             elif body["channel"] == "done":
                 self.text = body["data"]["answer"]
 
