@@ -107,11 +107,11 @@ def _models(_request: HttpRequest) -> Iterator[Finding]:
     if not LanguageModel.objects.usable().exists():
         yield Finding(_("Model endpoints"), "bad", _("No model is connected: nothing can be answered."))
     for found in async_to_sync(reach_all)(list(Provider.objects.filter(enabled=True))):
-        part = f"{_('Model endpoint')} {found.provider.name}"
+        part = _("Model endpoint") + f" {found.provider.name}"
         if found.problem:
             yield Finding(part, "bad", found.problem)
         else:
-            yield Finding(part, "ok", f"{_('It answers.')} {found.milliseconds} ms")
+            yield Finding(part, "ok", _("It answers.") + f" {found.milliseconds} ms")
     paused = {model: state for model, state in present_health().items() if state.is_open}
     for model in LanguageModel.objects.filter(pk__in=paused).select_related("provider"):
         text = _("It failed %(count)d times in a row and is left alone for a while; other models of its route answer.")

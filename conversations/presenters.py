@@ -182,7 +182,7 @@ def duration(seconds: float) -> str:
 def work_summary(run: Run) -> str:
     """`Worked 4.2 s · 3 steps`."""
     steps = ngettext("%(count)d step", "%(count)d steps", run.iterations) % {"count": run.iterations}
-    return f"{_('Worked %(time)s') % {'time': duration(elapsed_seconds(run))}} · {steps}"
+    return _("Worked %(time)s") % {"time": duration(elapsed_seconds(run))} + f" · {steps}"
 
 
 def run_facts(run: Run) -> list[str]:

@@ -3,11 +3,12 @@ from typing import Any
 from django.apps import AppConfig
 from django.apps import apps as registry
 from django.db.models.signals import post_migrate
+from django.utils.translation import gettext_lazy as _
 
 
 class ToolsAdminConfig(AppConfig):
     name = "tools_admin"
-    verbose_name = "Tools, models and agents"
+    verbose_name = _("Tools, models and agents")
 
     def ready(self) -> None:
         post_migrate.connect(_seed, sender=self)

@@ -116,7 +116,11 @@ class GrantField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
         )
 
     def label_from_instance(self, obj: Any) -> str:
-        return f"{obj} ({_('open to everybody')})" if self.field_name == "groups" and not obj.group_count else str(obj)
+        return (
+            str(obj) + " (" + _("open to everybody") + ")"
+            if self.field_name == "groups" and not obj.group_count
+            else str(obj)
+        )
 
 
 def _granted(field: "ManyToManyField[Any, Any]", group: Group) -> QuerySet[Model]:
