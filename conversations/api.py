@@ -30,6 +30,7 @@ from conversations.models import Approval, Call, Conversation, Message, Question
 from conversations.schemas import (
     AnswerIn,
     ApprovalOut,
+    ApprovalState,
     CallOut,
     ConversationOut,
     ConversationPage,
@@ -127,8 +128,8 @@ def get_artifact(request: HttpRequest, artifact_id: UUID) -> HttpResponseBase:
 
 
 @router.get("/approvals", response=list[ApprovalOut], summary="Requests that wait for you, or were decided")
-def list_approvals(request: HttpRequest, state: str = "pending") -> list[Approval]:
-    """One's own; with `approve` everybody's, and each look at somebody else's is recorded."""
+def list_approvals(request: HttpRequest, state: ApprovalState = "pending") -> list[Approval]:
+    """One's own, and those one decides on; with `approve` everybody's. Looks at somebody else's are recorded."""
     rows = list(Approval.objects.visible_to(caller(request)).filter(state=state).select_related("run")[:LISTED])
     services.record_inspections((row.run for row in rows), caller(request))
     return rows

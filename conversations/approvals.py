@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.contrib.auth.models import Group
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
@@ -18,7 +19,15 @@ from agentapp.engine import Allow, Deny, DraftRules, RunSuspended, Tool
 from conversations import live
 from conversations.cleaning import clean
 from conversations.crash_points import reach
-from conversations.errors import AlreadyDecided, ApprovalExpired, InvalidArguments, InvalidDraft, NotFound, NotLasting
+from conversations.errors import (
+    AlreadyDecided,
+    ApprovalExpired,
+    InvalidArguments,
+    InvalidDraft,
+    NotApprover,
+    NotFound,
+    NotLasting,
+)
 from conversations.events import KeyedEvent
 from conversations.journal import digest
 from conversations.lifecycle import add_events, after_commit, put_back
@@ -72,11 +81,16 @@ def ask_to_sign(run: Run, draft: dict[str, Any], key: str) -> Allow | Deny:
 
 
 def _is_allowed(run: Run, tool: ToolRow) -> bool:
-    """Whether the person of the run said "allow" to this tool in this conversation; never for one that always asks."""
-    return tool.approval != ToolRow.Approval.ALWAYS and (
-        Approval.objects.filter(run__conversation_id=run.conversation_id, tool_name=tool.name, lasting=True)
-        .filter(decided_by_id=run.user_id, state__in=[Approval.State.APPROVED, Approval.State.CONSUMED])
-        .exists()
+    """Whether the person of the run said "allow" to this tool in this conversation; never where others decide or each
+    call is asked about."""
+    return (
+        tool.approval != ToolRow.Approval.ALWAYS
+        and tool.approvers_id is None
+        and (
+            Approval.objects.filter(run__conversation_id=run.conversation_id, tool_name=tool.name, lasting=True)
+            .filter(decided_by_id=run.user_id, state__in=[Approval.State.APPROVED, Approval.State.CONSUMED])
+            .exists()
+        )
     )
 
 
@@ -107,7 +121,7 @@ def decide(
 ) -> Approval:
     """One decision wins; the same one again changes nothing. The run goes on where it stopped.
 
-    Raises NotFound, AlreadyDecided, ApprovalExpired, InvalidArguments, InvalidDraft, NotLasting.
+    Raises NotFound, NotApprover, AlreadyDecided, ApprovalExpired, InvalidArguments, InvalidDraft, NotLasting.
     """
     state = DECISIONS[decision]
     with transaction.atomic(durable=True):
@@ -116,6 +130,8 @@ def decide(
             raise NotFound("request")
         run = Run.objects.select_for_update().get(id=approval.run_id)
         approval.refresh_from_db()
+        if decision != "withdraw":
+            _check_approver(approval, user, run)
         if approval.state != Approval.State.PENDING:
             return _decided_before(approval, state)
         if approval.expires_at <= timezone.now():
@@ -153,7 +169,26 @@ def approval_data(approval: Approval) -> dict[str, Any]:
         "tool_args": approval.edited if approval.edited is not None else approval.arguments,
         "expires_at": approval.expires_at.isoformat(timespec="seconds"),
         "comment": approval.comment,
+        "approvers": str(approvers_of(approval.tool_name) or ""),
     }
+
+
+def request_data(run: Run, key: str) -> dict[str, Any]:
+    """What waits for a decision at this position."""
+    return approval_data(run.approvals.get(key=key))
+
+
+def approvers_of(tool_name: str) -> Group | None:
+    """The group that decides on calls of this tool; None: the person whose run it is."""
+    tool = ToolRow.objects.filter(name=tool_name).select_related("approvers").first()
+    return tool.approvers if tool else None
+
+
+def _check_approver(approval: Approval, user: User, run: Run) -> None:
+    """Nobody decides on a call of their own where a group decides. Raises NotApprover."""
+    group = approvers_of(approval.tool_name)
+    if group is not None and run.user_id == user.pk:
+        raise NotApprover(group.name)
 
 
 def _settle(run: Run, approval: Approval, state: Approval.State) -> None:

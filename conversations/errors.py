@@ -163,6 +163,14 @@ class InvalidArguments(ConversationError):
         super().__init__(_("The edited arguments do not fit the tool: %(problem)s"), problem=problem)
 
 
+class NotApprover(ConversationError):
+    code = "not_approver"
+    status = 403
+
+    def __init__(self, group: str) -> None:
+        super().__init__(_("Members of %(group)s decide on this, and never on calls of their own."), group=group)
+
+
 class NotLasting(ConversationError):
     code = "not_lasting"
     status = 422

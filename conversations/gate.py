@@ -8,7 +8,7 @@ from typing import Any
 
 from agentapp.engine import AgentTool, Allow, Deny, Event, RunSuspended, Tool
 from conversations.allotments import Amount, BudgetExhausted
-from conversations.approvals import approval_data, permit
+from conversations.approvals import permit, request_data
 from conversations.asking import ASK_USER, Asking
 from conversations.journal import DatabaseJournal
 from conversations.models import Run
@@ -22,7 +22,8 @@ class Gate:
         self._run, self._journal, self._permissions, self._asking = run, journal, permissions, asking
 
     async def decide(self, tool: Tool, arguments: dict[str, Any], key: str, *, signed: bool = False) -> Allow | Deny:
-        """Raises RunSuspended when a person has to say so first; what they have signed already asks no more."""
+        """Raises RunSuspended when a person has to say so first; what they have signed already asks no more,
+        unless others decide on it."""
         if isinstance(tool, CatalogTool | AgentTool):  # what an agent does is asked about call by call
             return Allow()
         name, given = addressed(tool, arguments)
@@ -32,7 +33,7 @@ class Gate:
         if name == ASK_USER:
             await self._asking.before(given, key)
         decision: Allow | Deny = Allow()
-        if asked.needs_approval and not signed:
+        if asked.needs_approval and (asked.others_decide or not signed):
             decision = readdressed(tool, name, await self._ask_person(name, given, key))
         if asked.price and isinstance(decision, Allow):
             try:
@@ -45,6 +46,6 @@ class Gate:
         try:
             return await patiently(permit, self._run, tool, arguments, key)
         except RunSuspended:
-            approval = await patiently(self._run.approvals.get, key=key)
-            self._journal.note(f"approval/{key}/pending", Event("approval", approval_data(approval)))
+            asked = await patiently(request_data, self._run, key)
+            self._journal.note(f"approval/{key}/pending", Event("approval", asked))
             raise

@@ -21,7 +21,8 @@ log = logging.getLogger(__name__)
 # `Tool.objects.visible_to` and `Tool.asks_first` in one statement.
 PERMITTED = """
 SELECT asked.place,
-    tool.approval = 'always' OR (tool.approval = 'writes' AND tool.effect_class IN ('idempotent', 'once')), tool.price
+    tool.approval = 'always' OR (tool.approval = 'writes' AND tool.effect_class IN ('idempotent', 'once')), tool.price,
+    tool.approvers_id IS NOT NULL
 FROM unnest(%s::bigint[], %s::text[]) WITH ORDINALITY AS asked(person, tool, place)
 JOIN accounts_user person ON person.id = asked.person AND person.is_active
 JOIN tools_admin_tool tool ON tool.name = asked.tool AND tool.enabled
@@ -33,10 +34,11 @@ WHERE NOT EXISTS (SELECT FROM tools_admin_tool_groups granted WHERE granted.tool
 
 
 class Permit(NamedTuple):
-    """Whether a person has to say so first, and what the call costs."""
+    """Whether a person has to say so first, what the call costs, and whether another person than one's own decides."""
 
     needs_approval: bool
     price: int
+    others_decide: bool
 
 
 class Permissions:

@@ -122,7 +122,8 @@ def present_event(event: RunEvent) -> dict[str, Any]:
 def present_approval(approval: Approval, reader: User) -> dict[str, Any]:
     """A call that waits for a word: as its event tells of it, with where it comes from, and whose it is if not ours."""
     owner = "" if approval.run.user_id == reader.pk else str(approval.run.user)
-    return {**approval_data(approval), "expires": approval.expires_at, "owner": owner, **_origin(approval.run)}
+    shown = {**approval_data(approval), "expires": approval.expires_at, "owner": owner, **_origin(approval.run)}
+    return {**shown, "approvers": ""} if owner else shown
 
 
 def present_doubt(call: Call) -> dict[str, Any]:

@@ -135,6 +135,9 @@ class ReturnedOut(Schema):
     items: list[MessageOut]
 
 
+ApprovalState = Literal["pending", "approved", "rejected", "expired", "consumed", "superseded"]
+
+
 class ApprovalOut(Schema):
     id: UUID
     run: UUID = Field(alias="run_id")

@@ -27,7 +27,7 @@ from agentapp.engine.messages import ToolCall
 from agentapp.engine.registry import ToolRegistry
 from agentapp.engine.scope import Scope
 from agentapp.engine.tool_batch import ToolBatch
-from conversations.approvals import approval_data, ask_to_sign
+from conversations.approvals import ask_to_sign, request_data
 from conversations.gate import Gate
 from conversations.journal import DatabaseJournal
 from conversations.patience import patiently
@@ -97,8 +97,8 @@ class Publisher:
         try:
             decision = await patiently(ask_to_sign, self._run, draft, key)
         except RunSuspended:
-            approval = await patiently(self._run.approvals.get, key=key)
-            self._journal.note(f"approval/{key}/pending", Event("approval", approval_data(approval)))
+            asked = await patiently(request_data, self._run, key)
+            self._journal.note(f"approval/{key}/pending", Event("approval", asked))
             raise
         if isinstance(decision, Deny):
             raise NotSigned(decision.reason)

@@ -62,7 +62,7 @@ class ToolAdmin(ModelAdmin):  # type: ignore[misc]
 
     def get_fieldsets(self, request: HttpRequest, obj: Tool | None = None) -> Any:
         connector = self._connector(request, obj)
-        rules = ("effect_class", "approval", "groups", "direct", "enabled")
+        rules = ("effect_class", "approval", "approvers", "groups", "direct", "enabled")
         limits = (_("Limits"), {"fields": ("timeout", "max_result_chars", "price")})
         if connector and connector.kind == "http":
             return [

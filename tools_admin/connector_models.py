@@ -237,6 +237,18 @@ class Tool(models.Model):
     groups = models.ManyToManyField(
         Group, blank=True, related_name="tools", verbose_name=_("groups"), help_text=_("Empty means everybody.")
     )
+    approvers = models.ForeignKey(
+        Group,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=_("approvers"),
+        help_text=_(
+            "The group whose members decide on calls that need approval, never on their own. "
+            "Empty means the person who asked."
+        ),
+    )
     direct = models.BooleanField(
         _("always offered"),
         default=False,

@@ -12,6 +12,7 @@ from accounts.models import User
 from accounts.roles import APPROVE
 from conversations.models.record import Run
 from conversations.models.talk import Message
+from tools_admin.models import Tool
 
 
 class Interrupt(models.Model):
@@ -46,10 +47,13 @@ class Interrupt(models.Model):
 
 class ApprovalQuerySet(models.QuerySet["Approval"]):
     def visible_to(self, user: User) -> Self:
-        """Whoever may decide: the person whose run asks, and holders of `approve` (their looks are recorded)."""
-        if user.is_active and user.has_perm(APPROVE):
+        """The person whose run asks, its tool's approvers, and holders of `approve` (looks at others' are recorded)."""
+        if not user.is_active:
+            return self.none()
+        if user.has_perm(APPROVE):
             return self.all()
-        return self.filter(run__user_id=user.pk) if user.is_active else self.none()
+        guarded = Tool.objects.filter(approvers__in=user.groups.all()).values("name")
+        return self.filter(Q(run__user_id=user.pk) | Q(tool_name__in=guarded))
 
 
 class Approval(models.Model):

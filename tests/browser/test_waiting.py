@@ -41,6 +41,25 @@ def press(page: Page | Locator, name: str) -> None:
     page.get_by_role("button", name=name, exact=True).click()
 
 
+def test_where_a_group_decides_its_owner_sees_what_waits_and_no_buttons(
+    visit: OpenPage, product: Product, person: Person
+) -> None:
+    product.execute("INSERT INTO auth_group (name) VALUES ('Finance')")
+    ((finance,),) = product.sql("SELECT id FROM auth_group WHERE name = 'Finance'")
+    product.execute("UPDATE tools_admin_tool SET approvers_id = %s WHERE name = 'calculator'", finance)
+    try:
+        page = visit(person)
+        card = asked(page)
+        for _ in ("live", "in the list"):
+            expect(card).to_contain_text("Finance decides · Open until")
+            expect(card.get_by_role("button")).to_have_count(0)
+            page.goto(product.url + "/approvals/")
+            card = page.locator(".request")
+    finally:
+        product.execute("UPDATE tools_admin_tool SET approvers_id = NULL WHERE name = 'calculator'")
+        product.execute("DELETE FROM auth_group WHERE name = 'Finance'")
+
+
 def test_an_approved_call_runs(visit: OpenPage, person: Person) -> None:
     page = visit(person)
     card = asked(page)

@@ -231,3 +231,29 @@ def test_what_asks_each_time_cannot_be_allowed(product: Product, person: Person)
     status, body = _decide(product, person, approval, "allow")
     assert (status, "asks each time" in str(body)) == (422, True)
     assert _decide(product, person, approval, "approve")[0] == 200
+
+
+def test_where_a_group_decides_what_was_allowed_before_asks_again_and_a_member_lets_it_run(
+    product: Product, person: Person
+) -> None:
+    _asks_when_it_writes(product)
+    product.execute("INSERT INTO auth_group (name) VALUES ('Finance')")
+    try:
+        run, approval = _waiting(product, person)
+        assert _decide(product, person, approval, "allow")[0] == 200
+        run = _ended(product, person, run)
+        ((finance,),) = product.sql("SELECT id FROM auth_group WHERE name = 'Finance'")
+        product.execute("UPDATE tools_admin_tool SET approvers_id = %s WHERE name = 'calculator'", finance)
+        run = _next(product, person, run, "c2")
+        eventually(lambda: _get(product, person, run)["status"] == "waiting", "it asks again")
+        (asked,) = call(product, person, "GET", "/api/v1/approvals")[1]
+        status, problem = _decide(product, person, asked, "approve")
+        assert (status, problem["code"]) == (403, "not_approver")
+        member = product.person()
+        product.execute("INSERT INTO accounts_user_groups (user_id, group_id) VALUES (%s, %s)", member.id, finance)
+        assert _decide(product, member, asked, "approve")[0] == 200
+        assert "169" in _ended(product, person, run)["answer"]
+    finally:
+        product.execute(
+            "UPDATE tools_admin_tool SET effect_class = 'pure', approvers_id = NULL WHERE name = 'calculator'"
+        )

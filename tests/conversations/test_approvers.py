@@ -12,6 +12,7 @@ from django.utils import timezone
 from accounts.models import User
 from conversations.models import Approval, Inspection
 from tests.factories import make_conversation, make_message, make_run, make_user
+from tools_admin.models import Tool
 
 
 @pytest.fixture
@@ -74,3 +75,55 @@ def test_nobody_else_sees_or_decides(client: Client, approval: Approval, group: 
     client.force_login(stranger)
     assert "sales@example.org" not in client.get("/approvals/").content.decode()
     assert decide(client, approval, "approve") == 404
+
+
+# A tool's own approvers -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def finance(approval: Approval) -> Group:
+    """The group that decides on the tool of the request."""
+    group = Group.objects.create(name="Finance")
+    tool = Tool.objects.get(name="calculator")
+    Tool.objects.filter(pk=tool.pk).update(name=approval.tool_name, approvers=group)
+    return group
+
+
+@pytest.mark.django_db(transaction=True)
+def test_where_a_group_decides_its_members_do(client: Client, approval: Approval, finance: Group) -> None:
+    member = make_user("member")
+    member.groups.add(finance)
+    client.force_login(member)
+    assert "For owner, who asked: Write to sales" in client.get("/approvals/").content.decode()
+    assert Inspection.objects.filter(user=member, run=approval.run).exists()
+    assert decide(client, approval, "approve") == 200
+    approval.refresh_from_db()
+    assert approval.decided_by == member
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("decision", ["approve", "allow", "reject"])
+def test_where_a_group_decides_the_owner_never_does(
+    client: Client, approval: Approval, finance: Group, decision: str
+) -> None:
+    owner = approval.run.user
+    owner.groups.add(finance, Group.objects.get(name="Approvers"))
+    client.force_login(owner)
+    assert "sales@example.org" in client.get("/approvals/").content.decode()
+    assert decide(client, approval, decision) == 403
+    approval.refresh_from_db()
+    assert approval.state == Approval.State.PENDING
+    assert decide(client, approval, "withdraw") == 200
+
+
+@pytest.mark.django_db(transaction=True)
+def test_members_of_other_groups_see_nothing(client: Client, approval: Approval, finance: Group) -> None:
+    stranger = make_user("stranger")
+    stranger.groups.add(Group.objects.create(name="Sales"))
+    client.force_login(stranger)
+    assert decide(client, approval, "approve") == 404
+
+
+def test_an_odd_state_is_refused_in_words(client: Client, approval: Approval) -> None:
+    client.force_login(approval.run.user)
+    assert client.get("/api/v1/approvals", {"state": "\0"}).status_code == 422

@@ -42,7 +42,7 @@ export class ApprovalCard {
   }
 
   #describe() {
-    const { tool, args, expires, why } = this.approval;
+    const { tool, args, expires, why, approvers } = this.approval;
     const signs = tool === SIGN;
     this.element.classList.toggle("request-sign", signs);
     setText(one("[data-title]", this.element), signs ? gettext("a draft to sign") : toolWords(tool));
@@ -54,7 +54,11 @@ export class ApprovalCard {
     if (signs && typeof args.answer === "string") renderInto(this.args, args.answer);
     else this.args.replaceChildren(showValue(args));
     this.args.classList.toggle("prose", signs && typeof args.answer === "string");
-    setText(one("[data-expiry]", this.element), format(gettext("Open until %(time)s"), { time: moment(expires) }));
+    const open = format(gettext("Open until %(time)s"), { time: moment(expires) });
+    const others = format(gettext("%(group)s decides"), { group: approvers });
+    setText(one("[data-expiry]", this.element), approvers ? `${others} · ${open}` : open);
+    // Where a group decides, the person who asked only sees what waits.
+    for (const part of this.#buttons(".request-actions, .request-comment")) part.hidden = approvers !== "";
   }
 
   /** What the evaluator said stands beside the draft. */

@@ -24,10 +24,10 @@ for (const request of requests) {
 new Socket({ onOpen: () => {}, onState: () => {}, onMessage: ({ channel, data }) => personal[channel]?.(data) });
 
 /** @param {any} data */
-function showApproval({ approval_id: id, tool_name: tool, tool_args: args, expires_at: expires, verdict }) {
+function showApproval({ approval_id: id, tool_name: tool, tool_args: args, expires_at: expires, approvers, verdict }) {
   const element = one(`[data-approval="${CSS.escape(id)}"]`);
   cards.set(id, element);
-  const approval = { id, status: /** @type {const} */ ("pending"), tool, args, expires, comment: "", why: "", whole: true, verdict };
+  const approval = { id, status: /** @type {const} */ ("pending"), tool, args, expires, comment: "", approvers, why: "", whole: true, verdict };
   new ApprovalCard(approval, element, (now) => settle(element, decisionWords(now)));
 }
 

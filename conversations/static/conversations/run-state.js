@@ -9,7 +9,7 @@ import { endPlans, foldPhase, foldPlan } from "#chat/plan-state.js";
  *   state: "running" | "done" | "failed" | "stopped", observation: any, error: string, elapsed: number | null, files: ToolFile[], at: number}} Step
  * @typedef {{id?: string, filename: string, content_type: string, size: number}} ToolFile a file that a tool made
  * @typedef {{id: string, status: "pending" | "approved" | "rejected" | "expired" | "superseded", tool: string, args: any, expires: string,
- *   comment: string, why: string, whole: boolean, verdict?: Verdict | null}} Approval a call that waited or waits for a person's word
+ *   comment: string, approvers: string, why: string, whole: boolean, verdict?: Verdict | null}} Approval a call that waited or waits for a person's word
  * @typedef {{id: string, run: string, status: string, source: string, text: string, fields: any, url: string, expires: string}} Inquiry
  *   a question of the agent or of a tool; `fields` is a JSON Schema
  * @typedef {{run: string, call: string, tool: string, args: any}} Doubt a call of which nobody saw the end
@@ -129,8 +129,8 @@ const channels = {
     addStep(run, { kind: "note", key: `model-${run.seq}`, tool: "model", args: data, state: "done", at });
   },
 
-  approval(run, { approval_id: id, status, tool_name: tool, tool_args: args, expires_at: expires, comment = "", truncated }, at) {
-    const values = { status, tool, args, expires, comment, whole: !truncated };
+  approval(run, { approval_id: id, status, tool_name: tool, tool_args: args, expires_at: expires, comment = "", approvers = "", truncated }, at) {
+    const values = { status, tool, args, expires, comment, approvers, whole: !truncated };
     const known = run.approvals.find((a) => a.id === id);
     if (known) Object.assign(known, values);
     else run.approvals.push({ id, why: tool === SIGN ? "" : ([...run.reasoning.values()].at(-1) ?? ""), verdict: run.verdict, ...values });
