@@ -16,6 +16,7 @@ from tests.rows import make_row
 
 # Its pages are its own (conversations/admin_doubts.py), and list only what waits.
 OWN_PAGES = {"conversations.Doubt"}
+admin.autodiscover()
 MODELS = sorted(
     (model for model in admin.site._registry if model._meta.label not in OWN_PAGES), key=lambda model: model._meta.label
 )

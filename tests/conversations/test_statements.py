@@ -129,6 +129,6 @@ async def test_questions_of_many_calls_at_once_are_asked_together(journal: Any, 
     answers = await asyncio.gather(
         *(permissions.of_tool(user, tool.name) for _ in range(20)), permissions.of_tool(user, "no such tool")
     )
-    assert answers == [(False, 7)] * 20 + [None]
+    assert answers == [(False, 7, False)] * 20 + [None]
     assert len(statements) == 1
     await permissions._line.drop()
