@@ -1,5 +1,7 @@
 """The threads of `in_thread` keep their connections as long as they hold."""
 
+from collections.abc import Iterator
+
 import psycopg
 import pytest
 from django.db import connection
@@ -7,6 +9,15 @@ from django.db import connection
 from agentapp.database import in_thread, release_connections
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def a_pool_for_the_next_test() -> Iterator[None]:
+    """What was closed from outside is nobody else's burden."""
+    yield
+    release_connections()
+    connection.close()
+    connection.close_pool()  # type: ignore[attr-defined]
 
 
 def _session() -> int:
