@@ -3,6 +3,7 @@
 import zoneinfo
 from collections.abc import Callable
 
+from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone, translation
 from django.utils.deprecation import MiddlewareMixin
@@ -17,11 +18,14 @@ class PreferencesMiddleware(MiddlewareMixin):
 
     def process_request(self, request: HttpRequest) -> None:
         timezone.deactivate()
-        if "_auth_user_id" not in request.session:
-            return  # nobody is signed in: no query to find that out
-        user = request.user
-        if not isinstance(user, User):
-            return
+        try:
+            if "_auth_user_id" not in request.session:
+                return  # nobody is signed in: no query to find that out
+            user = request.user
+            if not isinstance(user, User):
+                return
+        except OperationalError:
+            return  # the page says that the database is away, and this is no place to answer
         if user.language:
             translation.activate(user.language)
             request.LANGUAGE_CODE = user.language

@@ -87,6 +87,7 @@ def test_a_branch_continues_from_an_earlier_answer(visit: OpenPage, product: Pro
     before = len(product.model.requests)
     ask(page, "Another second")
     expect(page.locator(".answer").last).to_have_text("Hello! You wrote: Another second")
+    expect(page.locator(".bubble")).to_have_text(["First", "Another second"])
     assert texts(page)[:3] == ["First", "Hello! You wrote: First", "Another second"]
     expect(page.get_by_text("Continues from")).to_be_hidden()
     assert "Second" not in str(product.model.requests[before]["messages"]), "the agent is told this branch alone"

@@ -40,6 +40,7 @@ const thread = new Thread(page.runs, {
 const composer = new Composer({ limit: page.max_message_chars, draftKey: draftKey(), send, stop });
 const modes = new ModePicker();
 const meanwhile = new Meanwhile(thread, composer);
+let reloading = Promise.resolve();
 const branching = new Branching(thread, reload);
 const scroller = new Scroller();
 const sender = new Sender(page.user, thread, composer, { transmit: (action) => line.send(action), begun: adopt });
@@ -109,8 +110,14 @@ async function readMore() {
   else thread.take(rendered);
 }
 
-/** Another branch is visible now: the thread becomes what the server has. */
-async function reload() {
+/** Another branch is visible now. One after the other: what is shown last, and keeps its focus, is the latest. */
+function reload() {
+  reloading = reloading.catch(() => {}).then(replaceThread);
+  return reloading;
+}
+
+/** The thread becomes what the server has. */
+async function replaceThread() {
   if (new URLSearchParams(location.search).has("before")) return location.assign(location.pathname);
   let last, rendered;
   do {
@@ -202,7 +209,11 @@ function event(envelope) {
 /** What concerns this person everywhere: the list, and messages sent from other tabs. @type {Object<string, (data: any) => void>} */
 const personal = {
   conversation(data) {
-    if (data.branch) return data.id === shown.conversation && data.branch !== page.branch && reload();
+    if (data.branch) {
+      const settled = reloading.catch(() => {}); // perhaps this page's own doing, on its way
+      if (data.id === shown.conversation) settled.then(() => (data.branch === page.branch ? undefined : reload()));
+      return;
+    }
     list.conversation(data);
     if (data.id !== shown.conversation) return;
     if (data.deleted) return location.assign("/");
