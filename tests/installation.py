@@ -31,7 +31,7 @@ class Installation(Product):
     def up(self, name: str) -> None:
         part, ready = self.parts[name]
         self.running[name] = spawn(part, self.part_log)
-        assert wait_until(lambda: ready(self.own), self.running[name], 40), f"{name} did not start"
+        assert wait_until(lambda: ready(self.own), self.running[name], 90), f"{name} did not start"
 
     def down(self, name: str) -> None:
         stop(self.parts[name][0], self.running.pop(name))

@@ -25,8 +25,8 @@ WEB = ["-m", "agentapp.web", "-b", "127.0.0.1"]
 WORKER = ["-m", "celery", "-A", "agentapp.celery", "worker", "-P", "threads", "-c", "256"]
 
 
-def eventually(check: Callable[[], Any], what: str, seconds: float = 20.0) -> Any:
-    """The first truthy value of `check()`; fails with `what` when there is none in time."""
+def eventually(check: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:
+    """The first truthy value of `check()`; fails with `what` when there is none in time (long: machines are busy)."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if value := check():
@@ -80,14 +80,14 @@ class Product:
                 self.spawn(name, command)
         self.model.token_delay, self.model.brain = 0.0, self.brain
         self.model.start()
-        eventually(self.is_ready, f"the product is ready; logs are in {self.folder}", 40)
+        eventually(self.is_ready, f"the product is ready; logs are in {self.folder}")
 
     def add_web(self, name: str) -> str:
         """Another web process of the same installation, for as long as the test keeps it. Gives its address."""
         port = free_port()
         self.spawn(name, [*WEB, "-p", str(port)])
         url = f"http://127.0.0.1:{port}"
-        eventually(lambda: self.is_ready(url), f"{name} is ready", 40)
+        eventually(lambda: self.is_ready(url), f"{name} is ready")
         return url
 
     def is_ready(self, url: str = "") -> bool:
@@ -108,7 +108,7 @@ class Product:
     def end(self, name: str, how: signal.Signals = signal.SIGKILL) -> None:
         process = self.processes.pop(name)
         process.send_signal(how)
-        process.wait(30)
+        process.wait(60)
 
     def stop(self) -> None:
         for name in list(self.processes):

@@ -38,7 +38,7 @@ def chromium() -> Iterator[Browser]:
         pytest.skip("NO BROWSER TESTS: Chromium is not installed (Debian: apt install chromium)")
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
     with sync_playwright() as playwright:
-        expect.set_options(timeout=15_000)
+        expect.set_options(timeout=45_000)
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser
         browser.close()
@@ -63,7 +63,7 @@ def visit(chromium: Browser, product: Product) -> Iterator[OpenPage]:
         contexts.append(context)
         if person:
             context.add_cookies([{"name": "sessionid", "value": person.session, "url": product.url}])
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(30_000)
         page = context.new_page()
 
         def note(message: ConsoleMessage) -> None:

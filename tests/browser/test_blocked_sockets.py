@@ -63,5 +63,5 @@ def test_what_happens_on_other_devices_appears_too(page: Page, visit: OpenPage, 
     other = visit(ada, re.sub(r"^.*(?=/c/)", "", page.url))
     ask(other, "From elsewhere")
     answers(other, 2)
-    expect(page.locator(".answer-foot:visible")).to_have_count(2, timeout=30_000)
+    expect(page.locator(".answer-foot:visible")).to_have_count(2, timeout=45_000)
     assert page.locator(".thread").inner_text() == other.locator(".thread").inner_text()

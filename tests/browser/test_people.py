@@ -141,7 +141,7 @@ def elsewhere(product: Product) -> Iterator[tuple[str, OidcProvider]]:
     }
     product.spawn("web-oidc", [*WEB, "-p", str(port)], **settings)
     url = f"http://127.0.0.1:{port}"
-    eventually(lambda: product.is_ready(url), "the web process is ready", 40)
+    eventually(lambda: product.is_ready(url), "the web process is ready")
     yield url, issuer
     product.end("web-oidc")
     issuer.stop()

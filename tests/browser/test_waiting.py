@@ -293,7 +293,7 @@ def in_doubt(product: Product, page: Page) -> Locator:
     eventually(lambda: worker.poll() is not None, "the worker has died")
     product.restore()
     card = page.locator(".request")
-    expect(card).to_be_visible(timeout=30_000)
+    expect(card).to_be_visible(timeout=45_000)
     return card
 
 

@@ -77,7 +77,7 @@ class Chaos(Installation):
         command = [str(other.port) if part == str(self.port) else part for part in self.commands["web"]]
         self.spawn("other web", command)
         try:
-            eventually(other.is_ready, "the other web process is ready", 40)
+            eventually(other.is_ready, "the other web process is ready")
             yield other
         finally:
             self.end("other web")
@@ -102,7 +102,7 @@ class Chaos(Installation):
         state: dict[str, Any] = call(self, person, "GET", f"/api/v1/runs/{run}")[1]
         return state
 
-    def ended(self, person: Person, run: str, seconds: float = 40) -> dict[str, Any]:
+    def ended(self, person: Person, run: str, seconds: float = 60) -> dict[str, Any]:
         """The run after its end, with everything that is true of every ended run."""
         state: dict[str, Any] = eventually(
             lambda: (r := self.run(person, run)).get("ended_at") and r, f"run {run} has ended", seconds
@@ -112,7 +112,7 @@ class Chaos(Installation):
 
     def waiting(self, person: Person, run: str, reason: str) -> dict[str, Any]:
         state: dict[str, Any] = eventually(
-            lambda: (r := self.run(person, run)).get("status") == "waiting" and r, f"run {run} waits", 40
+            lambda: (r := self.run(person, run)).get("status") == "waiting" and r, f"run {run} waits", 60
         )
         assert state["reason"] == reason
         return state
@@ -145,7 +145,7 @@ class Chaos(Installation):
 
 def died(process: "subprocess.Popen[bytes]") -> None:
     """Waits until it has killed itself."""
-    eventually(lambda: process.poll() is not None, "the process dies at its point", 40)
+    eventually(lambda: process.poll() is not None, "the process dies at its point")
     assert process.returncode == -signal.SIGKILL
 
 

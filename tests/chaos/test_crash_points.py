@@ -85,7 +85,7 @@ def test_a_broken_answer_is_begun_anew_and_never_doubled(chaos: Chaos, person: P
 
 def test_a_message_whose_web_process_died_before_the_enqueue_is_answered(chaos: Chaos, person: Person) -> None:
     web = chaos.die_at("K1", "web")
-    eventually(chaos.is_ready, "web is ready", 40)
+    eventually(chaos.is_ready, "web is ready")
     with pytest.raises(CONNECTION_LOST):
         chaos.ask(person, "use append_once on K1")
     died(web)
@@ -102,7 +102,7 @@ def test_a_decision_whose_web_process_died_before_the_enqueue_counts(chaos: Chao
         chaos.waiting(person, run["id"], "approval")
         (approval,) = call(chaos, person, "GET", "/api/v1/approvals")[1]
         web = chaos.die_at("K11", "web")
-        eventually(chaos.is_ready, "web is ready", 40)
+        eventually(chaos.is_ready, "web is ready")
         with pytest.raises(CONNECTION_LOST):
             call(chaos, person, "POST", f"/api/v1/approvals/{approval['id']}", {"decision": "approve"})
         died(web)

@@ -90,7 +90,7 @@ def test_trying_a_stopped_run_again_repeats_no_effect_that_may_have_happened(cha
 def test_a_run_that_waits_for_its_model(chaos: Chaos, person: Person) -> None:
     chaos.model.stop()
     run = chaos.ask(person, "Are you there?")["id"]
-    eventually(lambda: chaos.run(person, run)["reason"] == "model_unavailable", "the run waits for its model", 40)
+    eventually(lambda: chaos.run(person, run)["reason"] == "model_unavailable", "the run waits for its model")
     _stop(chaos, person, run)
 
 

@@ -46,8 +46,9 @@ def test_a_worker_back_from_a_long_pause_writes_no_result(chaos: Chaos, person: 
     run = chaos.ask(person, "use hold_line on zombie")["id"]
     eventually(chaos.is_holding, "the tool runs")
     zombie, record = _overtaken(chaos, person, run)
+    written = len(chaos.lines("zombie"))
     _works_again(chaos, person, zombie)
-    eventually(lambda: len(chaos.lines("zombie")) == 2, "the late tool has come to its end too")
+    eventually(lambda: len(chaos.lines("zombie")) > written, "the late tool has come to its end too")
     assert _record(chaos, run) == record
 
 
@@ -119,8 +120,8 @@ def test_a_worker_that_is_asked_to_go_brings_its_runs_to_an_end_first(chaos: Cha
     worker.send_signal(signal.SIGTERM)
     eventually(lambda: "shutdown" in chaos.log("worker").lower(), "it was asked")
     (chaos.effects / "hold").unlink()
-    worker.wait(30)
-    assert chaos.ended(person, run, 5)["status"] == "completed"
+    worker.wait(60)
+    assert chaos.ended(person, run)["status"] == "completed"
     assert chaos.lines("drain") == ["react/1/tool/0"]
 
 
@@ -133,7 +134,7 @@ def test_what_is_not_done_in_time_goes_back_into_the_queue(chaos: Chaos, person:
     eventually(chaos.is_holding, "the tool runs")
     worker.send_signal(signal.SIGTERM)
     eventually(lambda: chaos.run(person, run)["status"] == "queued", "the run is back in the queue")
-    assert worker.wait(30) == 0  # though its tool hangs in a thread
+    assert worker.wait(60) == 0  # though its tool hangs in a thread
     chaos.restore()
     state = eventually(
         lambda: (r := chaos.run(person, run))["status"] == after and r, f"another worker has made it {after}", 40

@@ -173,7 +173,7 @@ def test_a_call_of_unknown_outcome_waits_for_a_person(product: Product, person: 
         )
         product.execute("DELETE FROM conversations_call WHERE run_id = %s AND key LIKE 'react/2%%'", run["id"])
         product.restore()
-        run = eventually(lambda: (r := _get(product, person, run))["status"] == "waiting" and r, "the run waits", 30)
+        run = eventually(lambda: (r := _get(product, person, run))["status"] == "waiting" and r, "the run waits")
         assert run["reason"] == "reconciliation"
         body = {"call": "react/1/tool/0", "outcome": "done", "result": "144, I looked"}
         assert call(product, person, "POST", f"/api/v1/runs/{run['id']}/resolve", body)[0] == 200

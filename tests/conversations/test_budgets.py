@@ -146,7 +146,7 @@ def test_what_a_dead_worker_left_open_counts_as_spent(product: Product, person: 
     eventually(lambda: len(product.model.requests) > asked, "the model is asked")
     product.end("worker")
     product.restore()
-    ended = eventually(lambda: _ended(product, person, run), "another worker has ended the run", 40)
+    ended = eventually(lambda: _ended(product, person, run), "another worker has ended the run")
     calls = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]
     (lost,) = [c for c in calls if c["key"].startswith("lost/")]
     assert lost["usage"]["estimated"] is True

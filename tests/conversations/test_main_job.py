@@ -101,9 +101,9 @@ def test_bad_messages_are_refused_in_words(
 def test_a_silent_model_keeps_the_run_queued_until_it_is_back(product: Product, person: Person) -> None:
     product.model.stop()
     _, run = call(product, person, "POST", "/api/v1/runs", {"input": "Are you there?"})
-    eventually(lambda: _state(product, person, run)["reason"] == "model_unavailable", "the run waits", 30)
+    eventually(lambda: _state(product, person, run)["reason"] == "model_unavailable", "the run waits")
     product.model.start()
-    run = eventually(lambda: _ended(product, person, run), "the run has ended", 30)
+    run = eventually(lambda: _ended(product, person, run), "the run has ended")
     assert run["status"] == "completed"
 
 
@@ -114,7 +114,7 @@ def test_a_killed_worker_loses_nothing(product: Product, person: Person) -> None
     product.end("worker")
     product.model.token_delay = 0.0
     product.restore()
-    run = eventually(lambda: _ended(product, person, run), "another worker has finished it", 30)
+    run = eventually(lambda: _ended(product, person, run), "another worker has finished it")
     assert run["status"] == "completed"
     starts = [e["data"]["attempt"] for e in _events(product, person, run, "answer") if e["data"]["status"] == "start"]
     assert starts == [1, 2]

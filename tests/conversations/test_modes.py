@@ -180,7 +180,7 @@ def test_a_planned_run_survives_its_worker(product: Product, person: Person) -> 
     product.model.latency = 0.0
     product.restore()
     product.model.brain = planning(sums("2 * 300", "3 * 300"), answer="It is 1500.")
-    ended = eventually(lambda: (r := _run(product, person, run["id"]))["ended_at"] and r, "the run has ended", 40)
+    ended = eventually(lambda: (r := _run(product, person, run["id"]))["ended_at"] and r, "the run has ended")
     assert (ended["status"], ended["answer"]) == ("completed", "It is 1500.")
     roles = models_asked(product, person, ended)
     assert roles.count("planning") == 1

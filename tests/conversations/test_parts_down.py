@@ -82,7 +82,7 @@ def test_the_database_may_go_while_a_run_is_going_on(installation: Installation)
         mine.until(lambda body: mine.text.get(ack["run"], "") != "")
         installation.down("postgres")
         installation.up("postgres")
-        done = mine.until(lambda b: b.get("run") == ack["run"] and b.get("channel") == "done", 40)
+        done = mine.until(lambda b: b.get("run") == ack["run"] and b.get("channel") == "done", 60)
     assert done["data"]["status"] == "completed"
     assert done["data"]["answer"].endswith("word399")
     events = call(installation, person, "GET", f"/api/v1/runs/{ack['run']}/events")[1]

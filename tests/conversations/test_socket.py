@@ -27,7 +27,7 @@ class Page:
     def send(self, **action: Any) -> None:
         self.socket.send(json.dumps(action))
 
-    def until(self, wanted: Any, seconds: float = 20) -> dict[str, Any]:
+    def until(self, wanted: Any, seconds: float = 60) -> dict[str, Any]:
         while True:
             body = json.loads(self.socket.recv(timeout=seconds))
             self._apply(body)

@@ -100,7 +100,7 @@ def _permitted(tool: Tool, user: User) -> list[bool]:
 
     with connection.cursor() as cursor:
         cursor.execute(PERMITTED, [[user.pk], [tool.name]])
-        return [asks for _place, asks, _price in cursor.fetchall()]
+        return [asks for _place, asks, *_rest in cursor.fetchall()]
 
 
 def test_an_agent_has_its_tools_and_those_of_its_connectors(shop: Connector) -> None:
