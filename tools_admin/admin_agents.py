@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.auth.models import Group, Permission
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.db import models
@@ -107,8 +106,6 @@ class AgentAdmin(DefaultAdmin):
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """With its tools stored the agent is what the form says: that is a version."""
         super().save_related(request, form, formsets, change)
-        if "editors" in form.cleaned_data:
-            _open_admin_to(form.cleaned_data["editors"])
         publish(form.instance.pk, _signed_in(request))
 
     @action(description=_("Versions"), url_path="versions")  # type: ignore[untyped-decorator]
@@ -141,14 +138,6 @@ class AgentAdmin(DefaultAdmin):
         text = _("The agent is what it was in version %(number)d.") % {"number": version.number}
         self.message_user(request, text, messages.SUCCESS)
         return redirect("admin:tools_admin_agent_versions", agent.pk)
-
-
-def _open_admin_to(groups: Sequence[Group]) -> None:
-    """Editors find the agents in the admin."""
-    app, _dot, codename = EDIT_AGENTS.partition(".")
-    permission = Permission.objects.get(content_type__app_label=app, codename=codename)
-    for group in groups:
-        group.permissions.add(permission)
 
 
 def _signed_in(request: HttpRequest) -> User:

@@ -143,3 +143,18 @@ def test_saving_a_group_leaves_it_the_right_to_edit_its_agents(client: Client, a
     offered = permissions_called([MANAGE_PEOPLE])
     client.post(page_of(team), {"name": "Team", "permissions": [permission.pk for permission in offered]})
     assert set(team.permissions.all()) == set(permissions_called([EDIT_AGENTS, MANAGE_PEOPLE]))
+
+
+def test_who_is_made_an_editor_on_the_groups_page_finds_the_agents_in_the_admin(
+    client: Client, ada: User, grace: User, team: Group
+) -> None:
+    agent = make_row(dict(grants())["agent_editors"].model)
+    grace.groups.add(team)
+    client.force_login(ada)
+    client.post(page_of(team), {"name": "Team", "agent_editors": [agent.pk]})
+    client.force_login(grace)
+    assert str(agent) in client.get("/admin/tools_admin/agent/").content.decode()
+    client.force_login(ada)
+    client.post(page_of(team), {"name": "Team"})
+    client.force_login(grace)
+    assert client.get("/admin/tools_admin/agent/").status_code in (302, 403)
