@@ -1,0 +1,1 @@
+"""Run in the confined child: no Django here, and everything imported at the top."""
