@@ -98,7 +98,7 @@ def _extended(equipment: Equipment, run: Run, clients: ModelClients) -> Equipmen
         return choice.models
 
     delegates = []
-    for row in agent.helpers.visible_to(run.user):
+    for row in configuration.helpers_of(agent, run.user):
         models = chain(configuration.choose(row, run.user, configuration.Situation(tools=True)))
         delegates.append((f"ask_{slug(row.name)}", row.description, equip(row, run.user, models, clients)))
     roles: dict[str, ChatModel] = {}

@@ -35,6 +35,7 @@ from conversations.services import record_inspection, record_inspections
 from conversations.trace import present_calls
 from tools_admin.models import Agent
 from tools_admin.modes import Mode, offered
+from tools_admin.services import agents_for
 
 SHOWN_MESSAGES = 100  # fifty turns
 RUNS_PER_PAGE = 50
@@ -71,7 +72,7 @@ def sidebar(request: HttpRequest) -> dict[str, Any]:
 @login_required
 def new(request: HttpRequest) -> HttpResponse:
     """An empty page to ask on."""
-    agents = list(Agent.objects.visible_to(signed_in(request)).default_first())
+    agents = agents_for(signed_in(request))
     agent = _chosen(agents, request.GET.get("agent"))
     context: dict[str, Any] = {
         "conversation": None,
@@ -98,7 +99,7 @@ def conversation(request: HttpRequest, conversation_id: UUID) -> HttpResponse:
         return HttpResponse(status=204)  # a page asks what it has missed: nothing
     messages, earlier = _messages(found, request.GET.get("before"))
     turns = _turns(found, messages)
-    agents = list(Agent.objects.visible_to(signed_in(request)).default_first())
+    agents = agents_for(signed_in(request))
     context = {
         "conversation": found,
         **_agent(_chosen(agents, str(found.agent_id))),

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from accounts.auth import caller
 from tools_admin.models import Agent, LanguageModel, Tool
+from tools_admin.services import agents_for
 
 router = Router()
 
@@ -37,7 +38,7 @@ class ModelOut(Schema):
 
 @router.get("/agents", response=list[AgentOut], summary="The agents you may use, the default one first")
 def list_agents(request: HttpRequest) -> list[Agent]:
-    return list(Agent.objects.visible_to(caller(request)).default_first())
+    return agents_for(caller(request))
 
 
 @router.get("/tools", response=list[ToolOut], summary="The tools you may use, through an agent that has them")

@@ -5,14 +5,15 @@ from dataclasses import dataclass, field
 from datetime import time
 from typing import Any, NamedTuple
 
-from django.db import connection
+from django.db.models import Exists, OuterRef, Q, Value
 from django.utils.formats import number_format, time_format
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from accounts.models import User
 from tools_admin.errors import NoModel
-from tools_admin.models import Agent, LanguageModel, RouteEntry
+from tools_admin.kept import Kept
+from tools_admin.models import Agent, LanguageModel, Provider, Route, RouteEntry
 
 GENERAL = "general"
 
@@ -63,7 +64,7 @@ def choose(agent: Agent | None, user: User | None = None, situation: Situation |
             if choice.models:
                 return choice
             instead = choice.passed
-    usable = list(_usable_by(user))
+    usable = _usable_by(user)
     if not usable:
         raise NoModel(_no_model())
     if pinned is not None and agent is not None:
@@ -79,29 +80,6 @@ def choose_for_role(role: str, user: User | None, situation: Situation | None = 
     return choice if choice.models else None
 
 
-_GRANTED = """(
-    %(person)s::bigint IS NULL
-    OR NOT EXISTS (SELECT 1 FROM {grants} WHERE {column} = {of})
-    OR EXISTS (SELECT 1 FROM {grants} JOIN accounts_user_groups USING (group_id)
-               WHERE {column} = {of} AND user_id = %(person)s::bigint)
-)"""
-# Plain SQL: it is asked at the start of every run, most installations have no route, and putting the question together
-# with the ORM took a third of such a start. Versions of rows tell whether they are those that the process knows.
-_ENTRIES = f"""
-SELECT entry.id,
-    {_GRANTED.format(grants="tools_admin_routeentry_groups", column="routeentry_id", of="entry.id")}
-    AND {_GRANTED.format(grants="tools_admin_languagemodel_groups", column="languagemodel_id", of="model.id")},
-    concat(entry.xmin, entry.ctid, route.xmin, route.ctid, model.xmin, model.ctid, provider.xmin, provider.ctid)
-FROM tools_admin_routeentry entry
-JOIN tools_admin_route route ON route.id = entry.route_id AND route.enabled
-JOIN tools_admin_languagemodel model ON model.id = entry.model_id
-JOIN tools_admin_provider provider ON provider.id = model.provider_id
-WHERE route.id = %(route)s OR route.name = %(name)s
-ORDER BY entry.position, entry.id
-"""  # noqa: S608 - names are literals
-_known: dict[int | str, tuple[list[tuple[int, str]], dict[int, RouteEntry]]] = {}
-
-
 class Candidate(NamedTuple):
     """An entry of a route with its model and provider, and whether the person is in its groups and its model's."""
 
@@ -109,21 +87,24 @@ class Candidate(NamedTuple):
     granted: bool
 
 
+_entries: Kept[list[Candidate]] = Kept(Route, RouteEntry, LanguageModel, Provider)
+_usable: Kept[list[LanguageModel]] = Kept(LanguageModel, Provider)
+
+
 def entries_of(route: int | str, user: User | None) -> list[Candidate]:
-    """The entries of an enabled route (its id or name), in order: one query, a second one when a row has changed."""
-    which = (None, route) if isinstance(route, str) else (route, None)
-    person = None if user is None else user.pk
-    with connection.cursor() as cursor:
-        cursor.execute(_ENTRIES, {"route": which[0], "name": which[1], "person": person})
-        found = cursor.fetchall()
-    if not found:
-        return []
-    versions = [(number, version) for number, _, version in found]
-    known = _known.get(route)
-    if known is None or known[0] != versions:
-        rows = RouteEntry.objects.select_related("route", "model__provider").in_bulk([row[0] for row in found])
-        known = _known[route] = (versions, rows)
-    return [Candidate(known[1][number], granted) for number, granted, _ in found if number in known[1]]
+    """The entries of an enabled route (its id or name), in order."""
+
+    def read() -> list[Candidate]:
+        which = {"route__name": route} if isinstance(route, str) else {"route": route}
+        rows = RouteEntry.objects.filter(route__enabled=True, **which).select_related("route", "model__provider")
+        granted: Any = Value(True)
+        if user is not None:
+            own = RouteEntry.objects.filter(Q(groups=None) | Q(groups__in=user.groups.all()))
+            granted = Exists(own.filter(pk=OuterRef("pk"), model__in=LanguageModel.objects.visible_to(user)))
+        found = rows.annotate(granted=granted).order_by("position", "id")
+        return [Candidate(entry, entry.granted) for entry in found]
+
+    return _entries.get(route, user, read)
 
 
 def decide(candidates: Sequence[Candidate], situation: Situation) -> Choice:
@@ -190,9 +171,12 @@ def _time_objection(entry: RouteEntry, situation: Situation) -> str:
     )
 
 
-def _usable_by(user: User | None) -> Any:
-    usable = LanguageModel.objects.usable().filter(kind=LanguageModel.Kind.CHAT)
-    return usable if user is None else usable.visible_to(user)
+def _usable_by(user: User | None) -> list[LanguageModel]:
+    def read() -> list[LanguageModel]:
+        usable = LanguageModel.objects.usable().filter(kind=LanguageModel.Kind.CHAT)
+        return list(usable if user is None else usable.visible_to(user))
+
+    return _usable.get(None, user, read)
 
 
 def _default_choice(

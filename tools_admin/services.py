@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Case, When
 
 from accounts.models import User
 from tools_admin.clients import ModelClients, chat_chain
 from tools_admin.errors import NoModel
+from tools_admin.kept import Kept
 from tools_admin.models import Agent, Provider
 from tools_admin.routing import Choice, Situation, choose, choose_for_role
 from tools_admin.seeding import seed, sync_environment
@@ -20,18 +20,23 @@ __all__ = [
     "ModelClients",
     "Situation",
     "agent_for",
+    "agents_for",
     "chat_chain",
     "choose",
     "choose_for_role",
     "default_agent",
     "demo_status",
     "engine_tools",
+    "helpers_of",
     "model_status",
     "publish",
     "seed",
     "sync_environment",
     "tools_for",
 ]
+
+
+_agents: Kept[list[Agent]] = Kept(Agent)
 
 
 def default_agent() -> Agent | None:
@@ -41,8 +46,19 @@ def default_agent() -> Agent | None:
 
 def agent_for(user: User, wanted: int | None = None) -> Agent | None:
     """The wanted agent if this person may use it, else the first one that they may use, the default one first."""
-    rank = Case(When(pk=wanted or 0, then=0), default=1)
-    return Agent.objects.visible_to(user).order_by(rank, "-is_default", "name").first()
+    theirs = agents_for(user)
+    return next((agent for agent in theirs if agent.pk == wanted), theirs[0] if theirs else None)
+
+
+def agents_for(user: User) -> list[Agent]:
+    """The agents that this person may use, the default one first."""
+    return list(_agents.get(None, user, lambda: list(Agent.objects.visible_to(user).default_first())))
+
+
+def helpers_of(agent: Agent, user: User) -> list[Agent]:
+    """The agents that it may hand parts of this person's work to."""
+    key = (agent.pk, agent.then and agent.then.pk)
+    return list(_agents.get(key, user, lambda: list(agent.helpers.visible_to(user))))
 
 
 # What the demo model's own process writes, in the words of the page.

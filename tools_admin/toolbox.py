@@ -5,7 +5,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from accounts.models import User
-from tools_admin.models import Agent, Tool
+from tools_admin.kept import Kept
+from tools_admin.models import Agent, Connector, Tool
 
 if TYPE_CHECKING:
     from agentapp import engine
@@ -14,12 +15,18 @@ if TYPE_CHECKING:
 # A connector with more tools than this shows them by search (`compact.py`).
 MOST_SHOWN = 20
 
+_kept: Kept[list[Tool]] = Kept(Tool, Connector, Agent)
+
 
 def tools_for(agent: Agent | None, user: User) -> list[Tool]:
     """The tools this agent may use for this user now, by name; none for an agent that is gone."""
     if agent is None:
         return []
-    return list(Tool.objects.visible_to(user).filter(agent.given).select_related("connector").order_by("name"))
+
+    def read() -> list[Tool]:
+        return list(Tool.objects.visible_to(user).filter(agent.given).select_related("connector").order_by("name"))
+
+    return list(_kept.get((agent.pk, agent.then and agent.then.pk), user, read))
 
 
 def engine_tools(rows: Iterable[Tool], user: User) -> "list[engine.Tool]":

@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from accounts.models import User
 from tools_admin.agents import Agent, Workflow
 from tools_admin.connector_models import Connector, Tool
+from tools_admin.kept import Kept
 from tools_admin.language_models import LanguageModel
 from tools_admin.route_models import Route
 from tools_admin.version_models import LISTS, VALUES, AgentVersion
@@ -34,10 +35,12 @@ _THROUGH = {"tools": ("agent", "tool"), "connectors": ("agent", "connector"), "d
 WORKFLOW = ("name", "description", "pattern", "examples", "tool", "template", "enabled")
 UNCHANGED_LINES = 2  # shown around a change
 
+_kept: "Kept[tuple[Definition, AgentVersion | None]]" = Kept(Agent, Workflow)
+
 
 def publish(agent_id: int, author: User | None = None, note: str = "") -> AgentVersion:
     """The version that says what the agent is now: the newest one, or a new one if something has changed since."""
-    definition, current = _read(agent_id)
+    definition, current = _kept.get(agent_id, None, lambda: _read(agent_id))
     if current is not None and current.definition == definition:
         return current
     with transaction.atomic():
