@@ -4,6 +4,7 @@ import logging
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.internal.stagekit import clear_login
 from allauth.core import context as current
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.mfa.adapter import DefaultMFAAdapter
@@ -18,6 +19,13 @@ log = logging.getLogger(__name__)
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return False
+
+    def pre_login(self, request: HttpRequest, user: Any, **kwargs: Any) -> Any:
+        """Every way of signing in comes by here. A service account has none: programs use its keys."""
+        if user.is_service:
+            clear_login(request)
+            return self.respond_user_inactive(request, user)
+        return super().pre_login(request, user, **kwargs)
 
     def authenticate(self, request: HttpRequest, **credentials: Any) -> Any:
         """One look for one login: asked by address and by name, a known address would take twice as long to refuse."""

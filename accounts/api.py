@@ -7,14 +7,19 @@ from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Router
 
-from accounts.auth import caller
+from accounts.auth import ApiAuth, caller
 from accounts.budgets import Budget
 from accounts.schemas import MeOut
 
 router = Router()
 
 
-@router.get("/me", response=MeOut, summary="The caller, their groups, and what is left of their budgets")
+@router.get(
+    "/me",
+    response=MeOut,
+    auth=ApiAuth(any_key=True),
+    summary="The caller, their groups, and what is left of their budgets",
+)
 def me(request: HttpRequest) -> dict[str, Any]:
     """With a key: its own budget, and none of other keys."""
     user = caller(request)

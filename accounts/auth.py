@@ -1,15 +1,19 @@
-"""Who calls the API: the holder of a bearer key, or a signed-in page."""
+"""Who calls: the holder of a bearer key, or a signed-in page. One class for requests, event streams and sockets."""
 
 from typing import Any
 
+from allauth.account.adapter import get_adapter
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 from ninja.errors import HttpError
 from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 
+from accounts import services
+from accounts.errors import AddressRefused, ScopeMissing
 from accounts.models import User
 from accounts.rates import count_request
-from accounts.services import key_for_authorization, user_for_authorization
+from accounts.scopes import READING, Scope
 from accounts.sign_ins import SignIn
 from agentapp.database import in_thread
 
@@ -18,28 +22,38 @@ class ApiAuth(AuthBase):
     """`Authorization: Bearer aa_…`, or the session's cookie together with the CSRF token.
 
     A request that brings an `Authorization` header is judged by it alone: a dead key never falls back to a cookie.
-    `request.user` and `request.auth` are the caller. Raises `TooOften`.
+    A key must have one of the `scopes`: unless they are named, `chat` to write, and `chat` or `runs:read` to read.
+    `request.user` and `request.auth` are the caller. Raises `TooOften`, `ScopeMissing`, `AddressRefused`.
     """
 
     openapi_type: str = "http"
     openapi_scheme: str = "bearer"
 
+    def __init__(self, *scopes: Scope, any_key: bool = False) -> None:
+        super().__init__()
+        self.scopes, self.any_key = scopes, any_key
+
     def __call__(self, request: HttpRequest) -> User | None:
-        header = request.headers.get("Authorization")
-        user = self._session_user(request) if header is None else user_for_authorization(header)
+        user = self.identify(request)
         if user is not None:
-            request.user = user
             count_request(user)
         return user
 
-    @staticmethod
-    def _session_user(request: HttpRequest) -> User | None:
-        user: Any = request.user
-        if not user.is_authenticated:
-            return None
-        if check_csrf(request):
-            raise HttpError(403, "The CSRF token is missing or wrong; reload the page.")
-        return user if isinstance(user, User) else None
+    def identify(self, request: HttpRequest) -> User | None:
+        """The same without counting."""
+        header = request.headers.get("Authorization")
+        user = _session_user(request) if header is None else _key_user(request, header)
+        if user is not None:
+            if not user.may(*(wanted := self.wanted(request.method or ""))):
+                raise ScopeMissing(wanted)
+            request.user = user
+        return user
+
+    def wanted(self, method: str) -> tuple[Scope, ...]:
+        """The scopes of which a key needs one; none: any key will do."""
+        if self.any_key:
+            return ()
+        return self.scopes or (READING if method in ("GET", "HEAD") else (Scope.CHAT,))
 
 
 class AsyncApiAuth(ApiAuth):
@@ -49,16 +63,42 @@ class AsyncApiAuth(ApiAuth):
         return await in_thread(super().__call__, request)
 
 
+def _session_user(request: HttpRequest) -> User | None:
+    user: Any = request.user
+    if not user.is_authenticated:
+        return None
+    if check_csrf(request):
+        raise HttpError(403, "The CSRF token is missing or wrong; reload the page.")
+    return user if isinstance(user, User) else None
+
+
+def _key_user(request: HttpRequest, header: str) -> User | None:
+    key = services.key_for_authorization(header)
+    if key is None:
+        return None
+    if key.addresses and not key.admits(address := _address(request)):
+        raise AddressRefused(address)
+    services.note_use(key)
+    return key.user
+
+
+def _address(request: HttpRequest) -> str:
+    """Where the caller is: behind a proxy of ours, what it says. The same that sign-in counts attempts by."""
+    try:
+        return str(get_adapter().get_client_ip(request))
+    except PermissionDenied:
+        return ""
+
+
 def sign_in_of(request: HttpRequest) -> SignIn:
-    """By what the caller came in, for a response that lasts."""
-    header = request.headers.get("Authorization")
-    if header is None:
-        return SignIn(caller(request).pk, session=request.session.session_key or "")
-    key = key_for_authorization(header)
-    return SignIn(caller(request).pk, key=key.pk if key else 0)
+    """By what the caller came in, for a connection that lasts."""
+    user = caller(request)
+    if user.by_key_id is not None:
+        return SignIn(user.pk, key=user.by_key_id)
+    return SignIn(user.pk, session=request.session.session_key or "")
 
 
 def caller(request: HttpRequest) -> User:
     """The user whom `ApiAuth` let in."""
-    user: User = request.auth  # type: ignore[attr-defined]
-    return user
+    assert isinstance(request.user, User)  # noqa: S101
+    return request.user

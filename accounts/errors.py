@@ -1,18 +1,34 @@
 """What can go wrong with people and their keys.
 
 AccountsError
+├── AddressRefused
 ├── InvitationInvalid
 ├── MayNotHandOut
+├── ScopeMissing
 ├── SetupLinkInvalid
 ├── TooOften
 └── UserUnknown
 """
 
+from collections.abc import Iterable
+
+from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 
 class AccountsError(Exception):
     """The message is a sentence for people."""
+
+
+class AddressRefused(AccountsError):
+    """The key is good, but not from this address."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
+        self.address = address
+
+    def __str__(self) -> str:
+        return _("This key may not be used from %(address)s.") % {"address": self.address or "?"}
 
 
 class InvitationInvalid(AccountsError):
@@ -21,6 +37,17 @@ class InvitationInvalid(AccountsError):
 
 class MayNotHandOut(AccountsError):
     """The groups give rights that the giver does not have."""
+
+
+class ScopeMissing(AccountsError):
+    """The key has none of the scopes that would do."""
+
+    def __init__(self, scopes: Iterable[str]) -> None:
+        self.scopes = list(scopes)
+        super().__init__(self.scopes)
+
+    def __str__(self) -> str:
+        return _("This key lacks the scope for that. Use one with: %(scopes)s.") % {"scopes": ", ".join(self.scopes)}
 
 
 class SetupLinkInvalid(AccountsError):

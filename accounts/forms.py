@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import ApiKey, User
+from accounts.scopes import READING, Scope
 
 
 class SetupForm(BaseUserCreationForm):  # type: ignore[type-arg]
@@ -55,8 +56,23 @@ def time_zones() -> list[str]:
     return sorted(name for name in zoneinfo.available_timezones() if "/" in name and not name.startswith("Etc/"))
 
 
+class ScopesField(forms.MultipleChoiceField):
+    """What a key allows, to tick."""
+
+    def __init__(self, widget: Any = forms.CheckboxSelectMultiple) -> None:
+        super().__init__(
+            choices=[(scope.value, f"{scope.value}: {scope.label}") for scope in Scope],
+            initial=READING,
+            widget=widget,
+            label=_("It may"),
+            error_messages={"required": _("Tick at least one.")},
+        )
+
+
 class KeyForm(forms.ModelForm):  # type: ignore[type-arg]
     """A new key of one's own; `expires_at()` is None for one that lasts."""
+
+    scopes = ScopesField()
 
     days = forms.TypedChoiceField(
         label=_("Valid for"),
@@ -67,7 +83,7 @@ class KeyForm(forms.ModelForm):  # type: ignore[type-arg]
 
     class Meta:
         model = ApiKey
-        fields = ("name",)
+        fields = ("name", "scopes", "addresses")
 
     def expires_at(self) -> Any:
         days = self.cleaned_data["days"]

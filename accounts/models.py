@@ -1,10 +1,12 @@
 """People and their keys."""
 
+import ipaddress
 import zoneinfo
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractUser, Group
+from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
@@ -13,6 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.budgets import Budget as Budget
+from accounts.scopes import Scope, covers, every_scope, scope_for
 
 
 def validate_time_zone(name: str) -> None:
@@ -20,10 +23,28 @@ def validate_time_zone(name: str) -> None:
         raise ValidationError(_("“%(name)s” is no time zone; write it like Europe/Berlin."), params={"name": name})
 
 
+def validate_network(text: str) -> None:
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise ValidationError(
+            _("“%(text)s” is no address; write it like 192.0.2.7, 192.0.2.0/24 or 2001:db8::/32."),
+            params={"text": text},
+        ) from None
+
+
 class User(AbstractUser):
     """A person. Budgets and preferences hang on this row."""
 
-    by_key_id: int | None = None  # the API key by which they came in just now; no column
+    # The API key by which they came in just now, and what it allows; no columns.
+    by_key_id: int | None = None
+    key_scopes: frozenset[str] | None = None
+
+    is_service = models.BooleanField(
+        _("service account"),
+        default=False,
+        help_text=_("For programs: it works by API keys and cannot sign in. This cannot be changed later."),
+    )
 
     language = models.CharField(
         _("language"),
@@ -59,6 +80,14 @@ class User(AbstractUser):
             ),
         ]
 
+    def has_perm(self, perm: str, obj: Any = None) -> bool:
+        """A key of too small a scope has less than its user."""
+        return covers(self.key_scopes, [scope_for(perm)]) and super().has_perm(perm, obj)
+
+    def may(self, *scopes: str) -> bool:
+        """Whether one of the scopes is held: always, unless they came in by a key that has none of them."""
+        return covers(self.key_scopes, scopes)
+
 
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
     def visible_to(self, user: User) -> "ApiKeyQuerySet":
@@ -80,6 +109,20 @@ class ApiKey(models.Model):
         help_text=_("The key has this person's rights."),
     )
     name = models.CharField(_("name"), max_length=100, help_text=_("What it is for, such as “nightly report”."))
+    scopes = ArrayField(
+        models.CharField(max_length=20, choices=Scope),
+        default=every_scope,
+        verbose_name=_("scopes"),
+        help_text=_("What a program may do with it, of what the account may do."),
+    )
+    addresses = ArrayField(
+        models.CharField(max_length=43, validators=[validate_network]),
+        default=list,
+        blank=True,
+        size=20,
+        verbose_name=_("allowed addresses"),
+        help_text=_("From where it may be used, separated by commas: 192.0.2.7, 10.0.0.0/8. Empty means anywhere."),
+    )
     prefix = models.CharField(max_length=12, editable=False)
     digest = models.CharField(max_length=64, unique=True, editable=False)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
@@ -96,6 +139,17 @@ class ApiKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"
+
+    def admits(self, address: str) -> bool:
+        """Whether it may be used from there. An address that cannot be read is outside all networks."""
+        if not self.addresses:
+            return True
+        try:
+            found = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        found = getattr(found, "ipv4_mapped", None) or found
+        return any(found in ipaddress.ip_network(network, strict=False) for network in self.addresses)
 
 
 class SetupLink(models.Model):

@@ -91,7 +91,10 @@ def create_key(request: HttpRequest) -> HttpResponse:
     form = KeyForm(request.POST)
     if not form.is_valid():
         return _page(request, key_form=form)
-    key, text = services.create_api_key(_me(request), form.cleaned_data["name"], form.expires_at())
+    data = form.cleaned_data
+    key, text = services.create_api_key(
+        _me(request), data["name"], form.expires_at(), scopes=data["scopes"], addresses=data["addresses"]
+    )
     return render(request, "accounts/new_key.html", {"key": key, "text": text})
 
 

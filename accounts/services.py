@@ -2,6 +2,7 @@
 
 import hashlib
 import secrets
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from django.contrib.auth.hashers import make_password
@@ -12,6 +13,7 @@ from django.utils import timezone
 
 from accounts.errors import SetupLinkInvalid, UserUnknown
 from accounts.models import ApiKey, SetupLink, User
+from accounts.scopes import Scope
 
 KEY_PREFIX = "aa_"
 # Precise enough to find unused keys, coarse enough not to write a row with every request.
@@ -83,10 +85,25 @@ def active_user(username: str) -> User:
     return user
 
 
-def create_api_key(user: User, name: str, expires_at: datetime | None = None) -> tuple[ApiKey, str]:
+def create_api_key(
+    user: User,
+    name: str,
+    expires_at: datetime | None = None,
+    *,
+    scopes: Iterable[str] = tuple(Scope),
+    addresses: Iterable[str] = (),
+) -> tuple[ApiKey, str]:
     """A new key and its text, which exists nowhere else and cannot be shown again."""
     text = KEY_PREFIX + secrets.token_urlsafe(32)
-    key = ApiKey.objects.create(user=user, name=name, prefix=text[:9], digest=digest_of(text), expires_at=expires_at)
+    key = ApiKey.objects.create(
+        user=user,
+        name=name,
+        scopes=[str(scope) for scope in scopes],
+        addresses=list(addresses),
+        prefix=text[:9],
+        digest=digest_of(text),
+        expires_at=expires_at,
+    )
     return key, text
 
 
@@ -100,27 +117,20 @@ def usable_key(bearer: str) -> ApiKey | None:
     if not bearer.startswith(KEY_PREFIX):
         return None
     key = ApiKey.objects.usable().select_related("user").filter(digest=digest_of(bearer)).first()
-    if key is None:
-        return None
-    now = timezone.now()
-    stale = Q(last_used_at=None) | Q(last_used_at__lt=now - LAST_USED_PRECISION)
-    if key.last_used_at is None or key.last_used_at < now - LAST_USED_PRECISION:
-        ApiKey.objects.filter(stale, pk=key.pk).update(last_used_at=now)
-    key.user.by_key_id = key.pk
+    if key is not None:
+        key.user.by_key_id, key.user.key_scopes = key.pk, frozenset(key.scopes)
     return key
 
 
-def user_for_key(bearer: str) -> User | None:
-    key = usable_key(bearer)
-    return key.user if key else None
-
-
 def key_for_authorization(header: str) -> ApiKey | None:
-    """The same for the value of an `Authorization` header, of a request or of a socket's handshake."""
+    """The same for the value of an `Authorization` header."""
     scheme, _, bearer = header.strip().partition(" ")
     return usable_key(bearer.strip()) if scheme.lower() == "bearer" else None
 
 
-def user_for_authorization(header: str) -> User | None:
-    key = key_for_authorization(header)
-    return key.user if key else None
+def note_use(key: ApiKey) -> None:
+    """Remembers when a key was used last, in at most one statement a minute."""
+    now = timezone.now()
+    if key.last_used_at is None or key.last_used_at < now - LAST_USED_PRECISION:
+        stale = Q(last_used_at=None) | Q(last_used_at__lt=now - LAST_USED_PRECISION)
+        ApiKey.objects.filter(stale, pk=key.pk).update(last_used_at=now)

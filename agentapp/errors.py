@@ -9,7 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from accounts.errors import TooOften
+from accounts.errors import AddressRefused, ScopeMissing, TooOften
 from conversations.errors import ConversationError
 
 log = logging.getLogger(__name__)
@@ -42,6 +42,16 @@ def register(api: NinjaAPI) -> None:
         answer = problem(401, "not_signed_in", "Send an API key as `Authorization: Bearer aa_…`, or sign in.")
         answer["WWW-Authenticate"] = "Bearer"
         return answer
+
+    @api.exception_handler(ScopeMissing)
+    def scope_missing(_request: HttpRequest, error: ScopeMissing) -> HttpResponse:
+        answer = problem(403, "insufficient_scope", str(error), scopes=error.scopes)
+        answer["WWW-Authenticate"] = f'Bearer error="insufficient_scope", scope="{" ".join(error.scopes)}"'
+        return answer
+
+    @api.exception_handler(AddressRefused)
+    def address_refused(_request: HttpRequest, error: AddressRefused) -> HttpResponse:
+        return problem(403, "address_refused", str(error))
 
     @api.exception_handler(Http404)
     def missing(_request: HttpRequest, _error: Http404) -> HttpResponse:

@@ -11,7 +11,8 @@ from ninja import Router, Status
 from ninja.errors import HttpError
 from pydantic import Field
 
-from accounts.auth import AsyncApiAuth, caller, sign_in_of
+from accounts.auth import ApiAuth, AsyncApiAuth, caller, sign_in_of
+from accounts.scopes import READING, Scope
 from agentapp.database import in_thread
 from conversations import (
     approvals,
@@ -58,6 +59,7 @@ from tools_admin.services import model_status
 router = Router()
 
 LISTED = 200
+DECIDING = ApiAuth(Scope.APPROVE)
 
 
 @router.post("/runs", response={200: RunOut, 202: RunOut}, auth=AsyncApiAuth(), summary="Start a run")
@@ -91,8 +93,7 @@ async def get_events(
     run = await in_thread(_inspectable, request, run_id)
     if not sse.wants_stream(request):
         return await in_thread(lambda: list(run.events.filter(seq__gt=after)))
-    sign_in = await in_thread(sign_in_of, request)
-    return sse.stream_run(run, sse.position(request, after), sign_in)
+    return sse.stream_run(run, sse.position(request, after), sign_in_of(request))
 
 
 @router.post("/runs/{uuid:run_id}/cancel", response=RunOut, summary="Stop a run")
@@ -105,7 +106,12 @@ def retry_run(request: HttpRequest, run_id: UUID) -> tuple[int, Run]:
     return 202, services.retry_run(caller(request), run_id)
 
 
-@router.post("/runs/{uuid:run_id}/resolve", response=RunOut, summary="Settle a call whose outcome is unknown")
+@router.post(
+    "/runs/{uuid:run_id}/resolve",
+    response=RunOut,
+    auth=DECIDING,
+    summary="Settle a call whose outcome is unknown",
+)
 def resolve(request: HttpRequest, run_id: UUID, body: ResolutionIn) -> Run:
     return reconciliation.resolve(caller(request), run_id, body.call, body.outcome, body.result)
 
@@ -127,7 +133,12 @@ def get_artifact(request: HttpRequest, artifact_id: UUID) -> HttpResponseBase:
     return artifacts.serve(caller(request), artifact_id)
 
 
-@router.get("/approvals", response=list[ApprovalOut], summary="Requests that wait for you, or were decided")
+@router.get(
+    "/approvals",
+    response=list[ApprovalOut],
+    auth=ApiAuth(Scope.APPROVE, *READING),
+    summary="Requests that wait for you, or were decided",
+)
 def list_approvals(request: HttpRequest, state: ApprovalState = "pending") -> list[Approval]:
     """One's own, and those one decides on; with `approve` everybody's. Looks at somebody else's are recorded."""
     rows = list(Approval.objects.visible_to(caller(request)).filter(state=state).select_related("run")[:LISTED])
@@ -135,7 +146,12 @@ def list_approvals(request: HttpRequest, state: ApprovalState = "pending") -> li
     return rows
 
 
-@router.post("/approvals/{uuid:approval_id}", response=ApprovalOut, summary="Approve, reject or withdraw")
+@router.post(
+    "/approvals/{uuid:approval_id}",
+    response=ApprovalOut,
+    auth=DECIDING,
+    summary="Approve, reject or withdraw",
+)
 def decide(request: HttpRequest, approval_id: UUID, body: DecisionIn) -> Approval:
     return approvals.decide(caller(request), approval_id, body.decision, edited=body.args, comment=body.comment)
 
@@ -252,7 +268,7 @@ def get_usage(
     return usage(caller(request), by, since, until)
 
 
-@router.get("/status", response=StatusOut, summary="Is the model there, is a worker there?")
+@router.get("/status", response=StatusOut, auth=ApiAuth(any_key=True), summary="Is the model there, is a worker there?")
 def status(request: HttpRequest) -> dict[str, object]:
     return {"model": model_status(), "worker": worker_seen()}
 

@@ -3,20 +3,23 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from io import BytesIO
 from typing import Any
 from uuid import UUID
 
 import orjson
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
+from django.contrib.auth import get_user
+from django.core.handlers.asgi import ASGIRequest
 from django.db import DatabaseError
-from django.http import HttpRequest
 from django.utils.translation import get_language_from_request, override
 from django.utils.translation import gettext as _
 
-from accounts.errors import TooOften
+from accounts.auth import ApiAuth, caller, sign_in_of
+from accounts.errors import AddressRefused, ScopeMissing, TooOften
 from accounts.models import User
-from accounts.services import key_for_authorization
+from accounts.scopes import READING, Scope
 from accounts.sign_ins import SignIn
 from agentapp.database import in_thread
 from conversations import approvals, questions, recalling, reconciliation, services
@@ -29,7 +32,7 @@ from conversations.watch import Watch
 
 log = logging.getLogger(__name__)
 
-NOT_SIGNED_IN, TOO_SLOW = 4401, 4408
+NOT_SIGNED_IN, NOT_ALLOWED, TOO_SLOW = 4401, 4403, 4408
 
 
 class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
@@ -41,13 +44,16 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         self._outbox = Outbox(self._fall_behind)
         self._watches: dict[UUID, Watch] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        came_in = await in_thread(_sign_in, self.scope) if _same_origin(self.scope) else None
+        request = _handshake(self.scope)
+        came_in: tuple[User, SignIn] | int = NOT_SIGNED_IN
+        if _same_origin(self.scope):
+            came_in = await in_thread(_come_in, request)
         await self.accept()
-        if came_in is None:
-            await self.close(code=NOT_SIGNED_IN)
+        if isinstance(came_in, int):
+            await self.close(code=came_in)
             return
         self.user, self._sign_in = came_in
-        self._language = self.user.language or _asked_language(self.scope)
+        self._language = self.user.language or get_language_from_request(request)
         process_visitors().add(self._sign_in, self._sign_out)
         await process_hub().join(user_key(self.user.pk), self._deliver, from_start=False)
         self._keep(self._send_for_ever())
@@ -85,10 +91,15 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         action: Any = None
         try:
             action = orjson.loads(text_data or bytes_data or b"")
-            handler = _ACTIONS.get(action["type"])
+            handler, scopes = _ACTIONS.get(action["type"], (None, ()))
             if handler is None:
                 raise ValueError(f"There is no action {action['type']!r}.")
+            if not self.user.may(*scopes):
+                raise ScopeMissing(scopes)
             await handler(self, action)
+        except ScopeMissing as error:
+            with override(self._language):
+                self._refuse(action, "insufficient_scope", str(error))
         except ConversationError as error:
             with override(self._language):
                 self._refuse(action, error.code, error.message)
@@ -218,40 +229,36 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self.base_send({"type": "websocket.send", "text": body.decode()})
 
 
-_ACTIONS: dict[str, Callable[[PageConsumer, dict[str, Any]], Any]] = {
-    "send": PageConsumer.send_message,
-    "recall": PageConsumer.recall,
-    "cancel": PageConsumer.cancel,
-    "retry": PageConsumer.retry,
-    "decide": PageConsumer.decide,
-    "resolve": PageConsumer.resolve,
-    "answer": PageConsumer.answer,
-    "watch": PageConsumer.watch,
-    "unwatch": PageConsumer.unwatch,
+_Action = Callable[[PageConsumer, dict[str, Any]], Any]
+# What a client may ask for, and the scopes of which its key needs one.
+_ACTIONS: dict[str, tuple[_Action, tuple[Scope, ...]]] = {
+    "send": (PageConsumer.send_message, (Scope.CHAT,)),
+    "recall": (PageConsumer.recall, (Scope.CHAT,)),
+    "cancel": (PageConsumer.cancel, (Scope.CHAT,)),
+    "retry": (PageConsumer.retry, (Scope.CHAT,)),
+    "decide": (PageConsumer.decide, (Scope.APPROVE,)),
+    "resolve": (PageConsumer.resolve, (Scope.APPROVE,)),
+    "answer": (PageConsumer.answer, (Scope.CHAT,)),
+    "watch": (PageConsumer.watch, READING),
+    "unwatch": (PageConsumer.unwatch, READING),
 }
 
 
-def _sign_in(scope: dict[str, Any]) -> tuple[User, SignIn] | None:
-    """The bearer key's user, or the session's; a request with a key is judged by it alone."""
-    header = dict(scope["headers"]).get(b"authorization")
-    if header is not None:
-        key = key_for_authorization(header.decode("latin-1"))
-        return (key.user, SignIn(key.user_id, key=key.pk)) if key else None
-    from django.contrib.auth import get_user
-
-    request = HttpRequest()
+def _handshake(scope: dict[str, Any]) -> ASGIRequest:
+    """The socket's handshake as the request that it is."""
+    request = ASGIRequest({**scope, "method": "GET"}, BytesIO())
     request.session = scope["session"]
-    user = get_user(request)
-    if not isinstance(user, User) or not user.is_active:
-        return None
-    return user, SignIn(user.pk, session=request.session.session_key or "")
+    return request
 
 
-def _asked_language(scope: dict[str, Any]) -> str:
-    """What the browser asks for, as for pages."""
-    request = HttpRequest()
-    request.META["HTTP_ACCEPT_LANGUAGE"] = dict(scope["headers"]).get(b"accept-language", b"").decode("latin-1")
-    return get_language_from_request(request)
+def _come_in(request: ASGIRequest) -> tuple[User, SignIn] | int:
+    """The same way in as for requests, or the code to close with."""
+    request.user = get_user(request)
+    try:
+        entered = ApiAuth(*READING).identify(request)
+    except (ScopeMissing, AddressRefused):
+        return NOT_ALLOWED
+    return (caller(request), sign_in_of(request)) if entered else NOT_SIGNED_IN
 
 
 def _same_origin(scope: dict[str, Any]) -> bool:

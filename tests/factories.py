@@ -5,12 +5,19 @@ from typing import Any
 
 from django.utils import timezone
 
+from accounts import services
 from accounts.models import User
 from conversations.models import Conversation, Message, Run
 
 
 def make_user(username: str = "ada", **fields: Any) -> User:
     return User.objects.create(username=username, password="!", **fields)
+
+
+def holder_of(key: str) -> User | None:
+    """Whom a key lets in."""
+    found = services.usable_key(key)
+    return found.user if found else None
 
 
 def make_conversation(user: User, title: str = "Figures") -> Conversation:

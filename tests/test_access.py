@@ -2,14 +2,17 @@
 
 import re
 from collections.abc import Iterator
-from uuid import UUID
+from datetime import timedelta
+from uuid import UUID, uuid4
 
 import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
+from django.utils import timezone
 
 from accounts.models import User
-from conversations.models import Artifact, Conversation, Message, Run
+from accounts.services import create_api_key, revoke_api_key
+from conversations.models import Approval, Artifact, Conversation, Message, Run
 from tests.factories import make_conversation, make_message, make_run, make_user
 
 # All that somebody without an account may see.
@@ -57,8 +60,8 @@ ROUTES = sorted(set(_routes(get_resolver().url_patterns)))
 
 def _filled(route: str, ids: dict[str, UUID | int]) -> str:
     def value(match: re.Match[str]) -> str:
-        name = match.group(1).split(":")[-1]
-        return str(ids.get(name, "1"))
+        kind, _, name = match.group(1).rpartition(":")
+        return str(ids.get(name, uuid4() if kind.startswith("uuid") else "1"))
 
     return "/" + re.sub(r"<([^>]+)>", value, route)
 
@@ -71,7 +74,10 @@ def owned(db: None) -> dict[str, UUID | int]:
     file.path.parent.mkdir(parents=True, exist_ok=True)
     file.path.write_bytes(b"x")
     ids = {"conversation_id": run.conversation_id, "message_id": run.message_id, "run_id": run.id}
-    return {**ids, "artifact_id": file.id}
+    approval = Approval.objects.create(
+        run=run, key="react/1/tool/0", tool_name="send", arguments={}, digest="x", expires_at=timezone.now()
+    )
+    return {**ids, "artifact_id": file.id, "approval_id": approval.id}
 
 
 def test_the_walk_sees_the_site() -> None:
@@ -123,6 +129,50 @@ def test_a_disabled_user_is_out_with_the_next_request(client: Client, owned: dic
     User.objects.filter(pk=owner.pk).update(is_active=False)
     answer = client.get(_filled(route, owned))
     assert answer.status_code in (302, 401, 403, 404, 405), f"{route}: {answer.status_code}"
+
+
+API_ROUTES = [route for route in ROUTES if route.startswith("api/v1/") and route not in {*PUBLIC, "api/v1/"}]
+
+
+CASTS = ("anonymous", "stranger", "too small a scope", "expired", "revoked", "elsewhere", "disabled")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("cast", CASTS)
+def test_no_key_opens_what_is_not_its(owned: dict[str, UUID | int], cast: str) -> None:
+    """Each method of each call, with a key of the owner that lacks something, or with somebody else's."""
+    key, expected = _key_of(cast, User.objects.get(username="owner"))
+    before, client = _state(), Client(headers={"Authorization": f"Bearer {key}"} if key else {})
+    for route in API_ROUTES:
+        if (cast == "too small a scope" and route in OPEN_TO_ANY_KEY) or (cast == "stranger" and "_id>" not in route):
+            continue
+        for method in METHODS:
+            answer = client.generic(method.upper(), _filled(route, owned), "{}", content_type="application/json")
+            if answer.status_code != 405:
+                assert answer.status_code in expected, f"{method} {route}: {answer.status_code}"
+    assert _state() == before
+
+
+# What says nothing but who one is and whether the service works.
+OPEN_TO_ANY_KEY = {"api/v1/me", "api/v1/status"}
+
+
+def _key_of(cast: str, owner: User) -> tuple[str, set[int]]:
+    """A key, and how every call answers it."""
+    if cast == "anonymous":
+        return "", {401}
+    if cast == "stranger":
+        return create_api_key(make_user("stranger"), "x")[1], {404, 422}
+    if cast == "too small a scope":
+        return create_api_key(owner, "x", scopes=["nothing"])[1], {403}
+    if cast == "elsewhere":
+        return create_api_key(owner, "x", addresses=["192.0.2.0/24"])[1], {403}
+    key, text = create_api_key(owner, "x", timezone.now() - timedelta(seconds=1) if cast == "expired" else None)
+    if cast == "revoked":
+        revoke_api_key(key)
+    if cast == "disabled":
+        User.objects.filter(pk=owner.pk).update(is_active=False)
+    return text, {401}
 
 
 def _state() -> tuple[object, ...]:

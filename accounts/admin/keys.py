@@ -1,4 +1,4 @@
-"""API keys: made for oneself, or by a superuser for others; shown once."""
+"""API keys: made for oneself, for service accounts, or by a superuser for others; shown once."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,21 +11,42 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from accounts import services
+from accounts.forms import ScopesField
 from accounts.models import ApiKey, User
+from accounts.roles import is_above
+
+
+def _users_for(maker: Any) -> QuerySet[User]:
+    """Whom one makes keys for: a superuser for everybody; others for themselves, and for service accounts that may
+    do nothing which they may not."""
+    users = User.objects.filter(is_active=True)
+    if maker.is_superuser:
+        return users
+    services_below = [user.pk for user in users.filter(is_service=True) if is_above(maker, user)]
+    return users.filter(pk__in=[maker.pk, *services_below])
+
+
+NEW = ("user", "name", "scopes", "addresses", "expires_at")
 
 
 class ApiKeyForm(forms.ModelForm):  # type: ignore[type-arg]
+    scopes = ScopesField(UnfoldAdminCheckboxSelectMultipleWidget)
+
     class Meta:
         model = ApiKey
-        fields = ("user", "name", "expires_at")
+        fields = NEW
 
     def clean_expires_at(self) -> Any:
         expires_at = self.cleaned_data["expires_at"]
         if expires_at is not None and expires_at <= timezone.now():
             raise forms.ValidationError(_("This moment has passed."))
         return expires_at
+
+
+_TIMES = ("created_at", "last_used_at", "expires_at", "revoked_at")
 
 
 @admin.register(ApiKey)
@@ -36,7 +57,7 @@ class ApiKeyAdmin(ModelAdmin):  # type: ignore[misc]
     list_select_related = ("user",)
     search_fields = ("name", "prefix", "user__username")
     actions = ("revoke",)
-    fields = ("user", "name", "expires_at")
+    fields = NEW
 
     @admin.display(description=_("key"))
     def shown_prefix(self, key: ApiKey) -> str:
@@ -50,20 +71,29 @@ class ApiKeyAdmin(ModelAdmin):  # type: ignore[misc]
             return _("expired")
         return _("open") if key.user.is_active else _("account disabled")
 
+    @admin.display(description=_("scopes"))
+    def shown_scopes(self, key: ApiKey) -> str:
+        return ", ".join(key.scopes)
+
+    @admin.display(description=_("allowed addresses"))
+    def shown_addresses(self, key: ApiKey) -> Any:
+        return ", ".join(key.addresses) or _("anywhere")
+
     def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> Sequence[str]:
         if obj is None:
             return self.fields
-        return ("name", "user", "shown_prefix", "state", "created_at", "last_used_at", "expires_at", "revoked_at")
+        return ("name", "user", "shown_prefix", "state", "shown_scopes", "shown_addresses", *_TIMES)
+
+    def get_form(self, request: HttpRequest, obj: ApiKey | None = None, change: bool = False, **kwargs: Any) -> Any:
+        """Of a key that is made only the name can be changed: programs rely on the rest."""
+        return super().get_form(request, obj, change=change, **({"form": forms.ModelForm} if obj else {}), **kwargs)
 
     def get_readonly_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> Sequence[str]:
         return [name for name in self.get_fields(request, obj) if name != "name"] if obj is not None else ()
 
     def formfield_for_foreignkey(self, field: ForeignKey[Any, Any], request: HttpRequest, **kwargs: Any) -> Any:
         if field.name == "user":
-            users = User.objects.filter(is_active=True)
-            if not request.user.is_superuser:
-                users = users.filter(username=request.user.get_username())
-            kwargs["queryset"] = users
+            kwargs["queryset"] = _users_for(request.user)
             kwargs["initial"] = request.user.pk
         return super().formfield_for_foreignkey(field, request, **kwargs)
 
@@ -71,7 +101,9 @@ class ApiKeyAdmin(ModelAdmin):  # type: ignore[misc]
         if change:
             super().save_model(request, obj, form, change)
             return
-        created, text = services.create_api_key(obj.user, obj.name, obj.expires_at)
+        created, text = services.create_api_key(
+            obj.user, obj.name, obj.expires_at, scopes=obj.scopes, addresses=obj.addresses
+        )
         obj.pk, obj.prefix = created.pk, created.prefix
         vars(obj)["text_to_show_once"] = text
 

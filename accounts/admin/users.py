@@ -18,13 +18,21 @@ from accounts.admin.groups import GroupsField
 from accounts.models import User
 from accounts.roles import groups_within, is_above
 
+NEW = ("username", "email", "groups", "is_service")
+
 
 class NewUserForm(UserCreationForm):  # type: ignore[misc]
     groups = GroupsField()
 
     class Meta(UserCreationForm.Meta):  # type: ignore[misc]
         model = User
-        fields = ("username", "email", "groups")
+        fields = NEW
+
+    def save(self, commit: bool = True) -> Any:
+        if self.cleaned_data["is_service"]:
+            self.cleaned_data["password1"] = None  # as if none had been given
+            self.instance.set_unusable_password()
+        return super().save(commit)
 
 
 @admin.register(User)
@@ -33,7 +41,7 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[misc,type-arg]
     add_form = NewUserForm
     change_password_form = AdminPasswordChangeForm
     list_display = ("username", "full_name", "email", "group_names", "state", "second_factor", "last_login")
-    list_filter = ("is_active", "is_superuser", "groups")
+    list_filter = ("is_active", "is_superuser", "is_service", "groups")
     list_filter_submit = True
     list_per_page = 50
     search_fields = ("username", "email", "first_name", "last_name")
@@ -44,9 +52,9 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[misc,type-arg]
     fieldsets = (
         (None, {"fields": ("username", "password", "first_name", "last_name", "email", "language", "time_zone")}),
         (_("Rights"), {"fields": ("is_active", "groups", "is_superuser")}),
-        (_("Signing in"), {"fields": ("second_factor", "last_login", "date_joined")}),
+        (_("Signing in"), {"fields": ("is_service", "second_factor", "last_login", "date_joined")}),
     )
-    add_fieldsets = ((None, {"fields": ("username", "email", "groups", "usable_password", "password1", "password2")}),)
+    add_fieldsets = ((None, {"fields": (*NEW, "usable_password", "password1", "password2")}),)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         factors = Authenticator.objects.filter(user=OuterRef("pk"), type=Authenticator.Type.TOTP)
@@ -88,7 +96,7 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[misc,type-arg]
         return made
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
-        own = super().get_readonly_fields(request, obj)
+        own = (*super().get_readonly_fields(request, obj), *(("is_service",) if obj else ()))
         return own if request.user.is_superuser else (*own, "is_superuser")
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:

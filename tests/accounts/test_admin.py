@@ -7,8 +7,10 @@ from accounts import services
 from accounts.models import ApiKey, User
 from accounts.roles import CONFIGURE, MANAGE_PEOPLE, permissions_called
 from tests.accounts.conftest import PASSWORD
+from tests.factories import holder_of
 
 USERS = "/admin/accounts/user/"
+OPEN = {"scopes": ["chat"], "expires_at_0": "", "expires_at_1": ""}
 KEYS = "/admin/accounts/apikey/"
 
 
@@ -140,9 +142,9 @@ def test_disabling_and_enabling_accounts_from_the_list(admin, ada, grace):
 
 
 def test_a_new_key_is_shown_once(admin, grace):
-    answer = admin.post(f"{KEYS}add/", {"user": grace.pk, "name": "CI", "expires_at_0": "", "expires_at_1": ""})
+    answer = admin.post(f"{KEYS}add/", {"user": grace.pk, "name": "CI", **OPEN})
     [text] = re.findall(r"aa_[\w-]{43}", answer.content.decode())
-    assert services.user_for_key(text) == grace
+    assert holder_of(text) == grace
     assert "no-store" in answer["Cache-Control"]
     key = ApiKey.objects.get()
     for path in (KEYS, f"{KEYS}{key.pk}/change/", f"{KEYS}{key.pk}/history/", "/admin/"):
@@ -153,7 +155,8 @@ def test_a_new_key_is_shown_once(admin, grace):
 
 def test_a_key_cannot_begin_expired(admin, grace):
     answer = admin.post(
-        f"{KEYS}add/", {"user": grace.pk, "name": "CI", "expires_at_0": "2001-01-01", "expires_at_1": "00:00"}
+        f"{KEYS}add/",
+        {"user": grace.pk, "name": "CI", **OPEN, "expires_at_0": "2001-01-01", "expires_at_1": "00:00"},
     )
     assert answer.status_code == 200
     assert not ApiKey.objects.exists()
@@ -164,20 +167,20 @@ def test_only_the_name_of_a_key_can_be_changed(admin, ada, grace):
     admin.post(f"{KEYS}{key.pk}/change/", {"name": "Nightly", "user": ada.pk, "digest": "0" * 64, "revoked_at": ""})
     key.refresh_from_db()
     assert (key.name, key.user) == ("Nightly", grace)
-    assert services.user_for_key(text) == grace
+    assert holder_of(text) == grace
 
 
 def test_revoking_from_the_list(admin, grace):
     key, text = services.create_api_key(grace, "CI")
     admin.post(KEYS, {"action": "revoke", "_selected_action": [key.pk]})
-    assert services.user_for_key(text) is None
+    assert holder_of(text) is None
 
 
 def test_a_manager_makes_keys_for_nobody_else(manager, ada, grace):
-    refused = manager.post(f"{KEYS}add/", {"user": ada.pk, "name": "mine", "expires_at_0": "", "expires_at_1": ""})
+    refused = manager.post(f"{KEYS}add/", {"user": ada.pk, "name": "mine", **OPEN})
     assert refused.status_code == 200
     assert not ApiKey.objects.exists()
-    manager.post(f"{KEYS}add/", {"user": grace.pk, "name": "mine", "expires_at_0": "", "expires_at_1": ""})
+    manager.post(f"{KEYS}add/", {"user": grace.pk, "name": "mine", **OPEN})
     assert ApiKey.objects.get().user == grace
 
 
@@ -194,3 +197,19 @@ def test_lists_take_the_same_number_of_queries_for_many_rows(admin, django_asser
     fill(2, 12)
     with django_assert_max_num_queries(len(few)):
         assert admin.get(path).status_code == 200
+
+
+def test_a_service_account_works_by_keys_and_cannot_sign_in(admin, browser):
+    form = {"username": "reporter", "email": "", "is_service": "on", "usable_password": "false"}
+    admin.post(f"{USERS}add/", form)
+    service = User.objects.get(username="reporter")
+    assert service.is_service and not service.has_usable_password()
+    service.set_password(PASSWORD)  # even so
+    service.save()
+    browser.post("/account/login/", {"login": "reporter", "password": PASSWORD})
+    assert browser.get("/account/").status_code == 302
+    assert admin.post(f"{KEYS}add/", {"user": service.pk, "name": "CI", **OPEN}).status_code == 200
+    assert ApiKey.objects.get().user == service
+    admin.post(f"{USERS}{service.pk}/change/", {"username": "reporter", "is_active": "on"})
+    service.refresh_from_db()
+    assert service.is_service, "it does not become a person"

@@ -7,6 +7,7 @@ from django.test import Client
 from accounts import services
 from accounts.models import ApiKey, User
 from tests.accounts.conftest import PASSWORD
+from tests.factories import holder_of
 
 PAGE = "/account/"
 
@@ -51,20 +52,24 @@ def test_unknown_fields_change_nothing(signed_in, grace):
 
 
 def test_a_key_is_shown_once_and_revoked(signed_in, grace):
-    answer = signed_in.post(f"{PAGE}keys/", {"name": "Nightly", "days": "30"})
+    answer = signed_in.post(
+        f"{PAGE}keys/", {"name": "Nightly", "days": "30", "scopes": ["chat"], "addresses": "10.0.0.0/8, ::1"}
+    )
     text = re.search(r"aa_[\w-]{43}", answer.content.decode())
     assert text and "no-store" in answer["Cache-Control"]
-    assert services.user_for_key(text[0]) == grace
+    assert holder_of(text[0]) == grace
     assert text[0] not in signed_in.get(PAGE).content.decode()
     key = ApiKey.objects.get()
     assert key.expires_at is not None
+    assert (key.scopes, key.addresses) == (["chat"], ["10.0.0.0/8", "::1"])
     signed_in.post(f"{PAGE}keys/{key.pk}/revoke/")
-    assert services.user_for_key(text[0]) is None
+    assert holder_of(text[0]) is None
 
 
-def test_a_key_without_a_name_is_refused_in_words(signed_in):
-    assert signed_in.post(f"{PAGE}keys/", {"name": "", "days": "30"}).context["key_form"].errors
-    assert signed_in.post(f"{PAGE}keys/", {"name": "x", "days": "31"}).context["key_form"].errors
+def test_a_key_that_is_filled_in_wrongly_is_refused_in_words(signed_in):
+    good = {"name": "x", "days": "30", "scopes": ["chat"], "addresses": ""}
+    for wrong in ({"name": ""}, {"days": "31"}, {"scopes": []}, {"scopes": ["root"]}, {"addresses": "home"}):
+        assert [*signed_in.post(f"{PAGE}keys/", good | wrong).context["key_form"].errors] == [*wrong]
     assert not ApiKey.objects.exists()
 
 

@@ -238,3 +238,46 @@ def test_an_answer_is_kept_though_its_page_hung_up_at_the_last_words(product: Pr
     assert eventually(lambda: product.sql(ended, run), "the run has ended") == [
         ("completed", " ".join(f"word{n}" for n in range(400)))
     ]
+
+
+def _closed_with(product: Product, **headers: str) -> int:
+    """The code with which a socket is closed that comes in like this."""
+    url = f"{product.url.replace('http', 'ws')}/ws/"
+    with connect(url, additional_headers=headers) as socket, pytest.raises(ConnectionClosed) as closed:
+        socket.recv(timeout=60)
+    assert closed.value.rcvd
+    return closed.value.rcvd.code
+
+
+MAKE_KEYS = """
+import json
+from datetime import timedelta
+from django.utils import timezone
+from accounts.models import User
+from accounts.services import create_api_key, revoke_api_key
+user, gone = User.objects.get(pk={user}), User.objects.create(username="gone-{user}", is_active=False)
+revoked, text = create_api_key(user, "x")
+revoke_api_key(revoked)
+print(json.dumps({{
+    "revoked": text,
+    "expired": create_api_key(user, "x", timezone.now() - timedelta(seconds=1))[1],
+    "disabled": create_api_key(gone, "x")[1],
+    "elsewhere": create_api_key(user, "x", addresses=["192.0.2.0/24"])[1],
+    "nothing": create_api_key(user, "x", scopes=["admin:read"])[1],
+    "reading": create_api_key(user, "x", scopes=["runs:read"])[1],
+}}))
+"""
+
+
+def test_a_key_comes_in_by_the_socket_as_by_a_request(product: Product, person: Person) -> None:
+    keys = json.loads(product.manage("shell", "--no-imports", "-c", MAKE_KEYS.format(user=person.id)))
+    codes = {
+        name: _closed_with(product, Authorization=f"Bearer {key}") for name, key in keys.items() if name != "reading"
+    }
+    assert codes == {"revoked": 4401, "expired": 4401, "disabled": 4401, "elsewhere": 4403, "nothing": 4403}
+    headers = {"Authorization": f"bearer {keys['reading']}"}
+    with connect(f"{product.url.replace('http', 'ws')}/ws/", additional_headers=headers) as socket:
+        reader = Page(socket)
+        for action in ("send", "cancel", "retry", "recall", "answer", "decide", "resolve"):
+            reader.send(type=action, content="Hello")
+            assert reader.until(lambda b: b.get("type") == "error")["code"] == "insufficient_scope", action
