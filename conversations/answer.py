@@ -3,6 +3,7 @@
 from typing import Any
 
 from agentapp.engine import Agent, AgentResult, CallKind, Event, LimitReached
+from agentapp.engine.messages import Content
 from conversations.appender import RunLog
 from conversations.crash_points import reach
 from conversations.journal import DatabaseJournal
@@ -31,7 +32,7 @@ class Answer:
                 reach("K10")
 
 
-async def deliver(agent: Agent, query: str, result: AgentResult, journal: DatabaseJournal, answer: Answer) -> str:
+async def deliver(agent: Agent, query: Content, result: AgentResult, journal: DatabaseJournal, answer: Answer) -> str:
     """The answer's text: streamed already, synthesised over the trace, or delivered as the loop found it."""
     if result.streamed:
         return result.answer

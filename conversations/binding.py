@@ -10,7 +10,8 @@ from django.utils.translation import gettext as _
 
 from agentapp.engine import ChatModel, ModelError, ModelUnavailable
 from conversations.allotments import budgets_of
-from conversations.models import Message, Run
+from conversations.completions.wire import has_images
+from conversations.models import Asked, Message, Run
 from tools_admin import services as configuration
 from tools_admin.clients import ModelClients
 from tools_admin.models import LanguageModel, Provider
@@ -38,13 +39,15 @@ def _kept(run: Run) -> list[LanguageModel]:
 
 
 def _chosen(run: Run, clients: ModelClients) -> list[LanguageModel]:
+    asked: Asked | None = getattr(run, "asked", None)
     situation = configuration.Situation(
-        tools=bool(run.agent_id),
+        tools=bool(run.agent_id or (asked and asked.call.get("tools"))),
+        images=bool(asked and has_images(asked)),
         tokens=cache(lambda: _size(run)),
         budget_left=cache(lambda: _budget_left(run)),
         paused=clients.health.paused,
     )
-    choice = configuration.choose(run.agent, run.user, situation)
+    choice = configuration.choose(run.agent, run.user, situation, route=asked.route if asked else "")
     run.model = {
         **_named(choice.model),
         "route": choice.route,
@@ -72,6 +75,8 @@ def _named(row: LanguageModel) -> dict[str, Any]:
 
 def _size(run: Run) -> int:
     """The conversation in estimated tokens."""
+    if asked := getattr(run, "asked", None):
+        return len(str(asked.messages)) // CHARS_PER_TOKEN
     messages = Message.objects.filter(conversation=run.conversation_id)
     return (messages.aggregate(chars=Sum(Length("content")))["chars"] or 0) // CHARS_PER_TOKEN
 

@@ -22,7 +22,7 @@ from conversations import allotments, claims, live
 from conversations.crash_points import reach
 from conversations.endings import close_calls, open_steps, what_is_open
 from conversations.events import KeyedEvent
-from conversations.models import Approval, Call, Conversation, Interrupt, Message, Question, Run, RunEvent
+from conversations.models import RELAY, Approval, Asked, Call, Conversation, Interrupt, Message, Question, Run, RunEvent
 from tools_admin.services import agent_for
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ def start_run(
     """A queued run that answers `message` of this person; enqueued after commit. The conversation's agent answers, or
     another one if that is not theirs to use any more. `copy_from`: begin with its finished records."""
     conversation = message.conversation
-    agent = agent_for(user, conversation.agent_id)
+    agent = None if mode == RELAY else agent_for(user, conversation.agent_id)
     run = Run.objects.create(
         conversation=conversation,
         user=user,
@@ -254,6 +254,9 @@ def _copy_finished(source: Run, target: Run) -> None:
     Calls that must not be repeated come along in any state: if it is not known what became of one, a person is asked.
     """
     kept = Q(state=Call.State.SUCCEEDED) | Q(effect_class=EffectClass.ONCE)
+    if asked := Asked.objects.filter(run=source).first():
+        asked.pk = target.pk
+        asked.save(force_insert=True)
     finished = source.calls.filter(kept).exclude(key__startswith="answer/").order_by("id")
     copies = []
     for call in finished:

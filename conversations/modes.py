@@ -11,16 +11,18 @@ from agentapp.engine import (
     DAGAgent,
     DirectAgent,
     Lookup,
+    Message,
     ModelRegistry,
     PatientModel,
     PlanExecuteAgent,
     ReActAgent,
+    RelayAgent,
     ReWOOAgent,
     Route,
     Tool,
     route_request,
 )
-from conversations.models import Run
+from conversations.models import RELAY, Run
 from conversations.preparation import Equipment, Prepared
 from tools_admin.modes import Mode
 
@@ -31,13 +33,15 @@ SAFE = Mode.REACT
 async def agent_for(prepared: Prepared, shared: Mapping[str, Any]) -> Agent:
     """The agent that works on this run. `shared` are journal, emit and gate."""
     run, kit = prepared.run, prepared.equipment
+    if run.mode == RELAY:
+        return RelayAgent(kit.model, kit.request, **shared)
     if run.mode == Mode.REACT:
         return _agent(Route(str(Mode.REACT), ""), kit, shared)
     chooser = PatientModel(kit.roles.get("fast", kit.model))
     forced = None if run.mode == Mode.AUTO else run.mode
     route = await route_request(
         chooser,
-        prepared.query,
+        Message.user(prepared.query).text,
         default=SAFE,
         direct=kit.workflows,
         forced=forced,

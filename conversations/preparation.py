@@ -11,12 +11,14 @@ from django.utils.text import slugify
 
 from accounts.models import User
 from agentapp.engine import ChatModel, DraftRules, Limits, Message, Tool, Workflow, budget_for
+from agentapp.engine.messages import Content
 from conversations.allotments import Allotted, settle_lost, unlimited
 from conversations.approvals import draft_rules
 from conversations.binding import bound_models
+from conversations.completions.wire import talk
 from conversations.history import history
 from conversations.lifecycle import held, tell_run
-from conversations.models import Interrupt, Run
+from conversations.models import Asked, Interrupt, Run
 from conversations.pricing import Pricing
 from tools_admin import services as configuration
 from tools_admin.clients import ModelClients
@@ -59,6 +61,7 @@ class Equipment:
     delegates: Sequence[tuple[str, str, "Equipment"]] = ()
     publishing: Publishing = field(default_factory=Publishing)
     others: Sequence[LanguageModel] = ()  # rows of all models but its own that may be asked
+    request: Mapping[str, Any] = field(default_factory=dict)  # tools and form of a call that is only passed on
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +72,22 @@ class Prepared:
     equipment: Equipment
     pricing: Pricing
     allotted: Allotted | None
-    query: str
+    query: Content
     history: list[Message]
 
 
-def equip(agent: Agent | None, user: User, models: Sequence[LanguageModel], clients: ModelClients) -> Equipment:
-    """The agent as rows describe it now, for one person; without an agent row a model that only talks."""
-    model = configuration.chat_chain(models, clients)
+def equip(
+    agent: Agent | None,
+    user: User,
+    models: Sequence[LanguageModel],
+    clients: ModelClients,
+    options: Mapping[str, Any] | None = None,
+) -> Equipment:
+    """The agent as rows describe it now, for one person; without an agent row a model that only talks.
+
+    `options` are the asker's for every request to the model, such as a temperature.
+    """
+    model = configuration.chat_chain(models, clients, options)
     if agent is None:
         return Equipment(model, [])
     tools = configuration.engine_tools(configuration.tools_for(agent, user), user)
@@ -139,15 +151,22 @@ def slug(name: str) -> str:
 
 def prepare(run_id: UUID, clients: ModelClients) -> Prepared:
     """Reads agent, tools, model and history. Raises NoModel, and ModelUnavailable while the demo model is loading."""
-    run = Run.objects.select_related("message", "agent_version", "user").get(id=run_id)
+    run = Run.objects.select_related("message", "agent_version", "user", "asked").get(id=run_id)
     run.agent = _agent_of(run)
     models = bound_models(run, clients)
-    equipment = _extended(equip(run.agent, run.user, models, clients), run, clients)
+    asked: Asked | None = getattr(run, "asked", None)
+    kit = equip(run.agent, run.user, models, clients, asked.options if asked else None)
+    equipment = _extended(kit, run, clients)
     tell_run(run)
     _settle_lost(run)
     budget = budget_for(equipment.model) // 2
     pricing = Pricing(equipment.model, [*models, *equipment.others])
-    return Prepared(run, equipment, pricing, unlimited(run), run.message.content, history(run, budget))
+    if asked is None:
+        return Prepared(run, equipment, pricing, unlimited(run), run.message.content, history(run, budget))
+    told = talk(asked)
+    instructions = "\n\n".join(part for part in (equipment.instructions, told.instructions) if part)
+    equipment = replace(equipment, instructions=instructions, request=asked.call)
+    return Prepared(run, equipment, pricing, unlimited(run), told.query, told.history)
 
 
 def _settle_lost(run: Run) -> None:

@@ -234,7 +234,7 @@ def _sent_before(user: "User", client_id: str) -> Sent | None:
 def _conversation(user: "User", conversation_id: UUID | None, content: str, agent: int | None) -> Conversation:
     if conversation_id is None:
         chosen = _agent(user, agent) if agent else agent_for(user)
-        conversation = Conversation.objects.create(user=user, agent=chosen, title=_title(content))
+        conversation = Conversation.objects.create(user=user, agent=chosen, title=title_of(content))
         after_commit(_tell_conversation, conversation, False)
         return conversation
     found = Conversation.objects.visible_to(user).filter(id=conversation_id).first()
@@ -252,7 +252,8 @@ def _agent(user: "User", agent: int) -> Agent:
     return found
 
 
-def _title(content: str) -> str:
+def title_of(content: str) -> str:
+    """Of a conversation that begins with this message."""
     line = content.split("\n", 1)[0].strip()
     return line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1].rsplit(" ", 1)[0] + "…"
 

@@ -23,7 +23,7 @@ from agentapp.engine import (
     require_durable,
 )
 from agentapp.engine.limits import Limits, Spent
-from agentapp.engine.messages import ToolCall
+from agentapp.engine.messages import Message, ToolCall
 from agentapp.engine.registry import ToolRegistry
 from agentapp.engine.scope import Scope
 from agentapp.engine.tool_batch import ToolBatch
@@ -49,7 +49,7 @@ class Publisher:
     """Of one run."""
 
     def __init__(self, prepared: Prepared, journal: DatabaseJournal, gate: Gate, emit: Any) -> None:
-        self._run, self._query = prepared.run, prepared.query
+        self._run, self._query = prepared.run, Message.user(prepared.query).text
         self._wishes = prepared.equipment.publishing
         self._model = PatientModel(prepared.equipment.model)
         self._journal, self._gate, self._emit = journal, gate, emit

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import aclosing
 from uuid import UUID
 
 from django.db import DatabaseError
@@ -46,13 +47,23 @@ def stream_run(run: Run, after: int, sign_in: SignIn) -> HttpResponseBase:
 
 
 async def _parts(run: UUID, after: int, sign_in: SignIn) -> AsyncIterator[bytes]:
+    yield b"retry: 1000\n\n"
+    async with aclosing(envelopes(run, after, sign_in)) as bodies:
+        async for body in bodies:
+            yield _part(body) if body else b": still there\n\n"
+
+
+async def envelopes(run: UUID, after: int, sign_in: SignIn) -> AsyncGenerator[bytes, None]:
+    """Envelopes of a run until its end, and an empty one when none came for a while.
+
+    It ends early when the client falls behind, or may no longer come in.
+    """
     outbox = Outbox(lambda: None)  # a client that falls behind is cut off, and comes back with `Last-Event-ID`
     following = asyncio.create_task(_follow(Follow(run, after, outbox, _text_so_far), outbox))
     process_visitors().add(sign_in, outbox.fail)
     try:
-        yield b"retry: 1000\n\n"
         while (body := await _next(outbox)) is not None:
-            yield _part(body) if body else b": still there\n\n"
+            yield body
     finally:
         process_visitors().discard(sign_in, outbox.fail)
         following.cancel()

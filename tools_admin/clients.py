@@ -1,7 +1,7 @@
 """Clients of model providers: one a provider and process, because building one costs more than a run. They share
 one pool of connections."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -100,17 +100,21 @@ def chat_model(model: LanguageModel, clients: ModelClients) -> "OpenAIChatModel"
     return known[1]
 
 
-def chat_chain(models: Sequence[LanguageModel], clients: ModelClients) -> "ChatModel":
+def chat_chain(
+    models: Sequence[LanguageModel], clients: ModelClients, extra: Mapping[str, Any] | None = None
+) -> "ChatModel":
     """The same for one model or several that stand in for each other, with limits and circuit breakers.
 
-    Raises `NoModel` when no model's key can be read.
+    `extra` are further options of every request. Raises `NoModel` when no model's key can be read.
     """
     from tools_admin.guarded import GuardedModel, guarded
 
     usable, problems = [], []
     for model in models:
         try:
-            usable.append(GuardedModel(model, chat_model(model, clients), clients.health, clients.turnstile))
+            bare = chat_model(model, clients)
+            bare = bare.with_extra(extra) if extra else bare
+            usable.append(GuardedModel(model, bare, clients.health, clients.turnstile))
         except NoModel as problem:
             problems.append(problem)
     if not usable:

@@ -1,12 +1,26 @@
 """Which model plays which role, and when: routes and their entries."""
 
+from typing import ClassVar, Self
+
 from django.contrib.auth.models import Group
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import Q, TextChoices
 from django.utils.translation import gettext_lazy as _
 
+from accounts.models import User
 from tools_admin.language_models import LanguageModel
+
+
+class RouteQuerySet(models.QuerySet["Route"]):
+    def visible_to(self, user: User) -> Self:
+        """Routes with a chat model that this person may use now."""
+        if not user.is_active:
+            return self.none()
+        usable = LanguageModel.objects.usable().visible_to(user).filter(kind=LanguageModel.Kind.CHAT)
+        granted = Q(groups=None) | Q(groups__in=user.groups.all())
+        entries = RouteEntry.objects.filter(granted, model__in=usable.order_by().values("pk"))
+        return self.filter(enabled=True, pk__in=entries.values("route"))
 
 
 class Route(models.Model):
@@ -22,6 +36,8 @@ class Route(models.Model):
     enabled = models.BooleanField(
         _("enabled"), default=True, help_text=_("Disabled, its agents take the default model instead.")
     )
+
+    objects: ClassVar[RouteQuerySet] = RouteQuerySet.as_manager()  # type: ignore[assignment]
 
     class Meta:
         ordering = ["name"]

@@ -52,10 +52,12 @@ class Choice:
         return self.models[0]
 
 
-def choose(agent: Agent | None, user: User | None = None, situation: Situation | None = None) -> Choice:
-    """The models that answer for an agent and a person (None: anybody); raises `NoModel`."""
+def choose(
+    agent: Agent | None, user: User | None = None, situation: Situation | None = None, *, route: str = ""
+) -> Choice:
+    """The models that answer for an agent and a person (None: anybody), or for a `route` by name; raises `NoModel`."""
     situation = situation or Situation()
-    pinned, wanted = (None, GENERAL) if agent is None else (agent.model_id, agent.route_id or GENERAL)
+    pinned, wanted = (None, route or GENERAL) if agent is None else (agent.model_id, agent.route_id or GENERAL)
     instead: Sequence[tuple[LanguageModel, str]] = ()
     if pinned is None:
         entries = entries_of(wanted, user)

@@ -62,6 +62,7 @@ from .plans import Plan, PlanStep, StepOutcome
 from .prices import Prices
 from .react import ReActAgent
 from .registry import ToolRegistry
+from .relay import RelayAgent
 from .results import AgentResult, StepResult
 from .rewoo import ReWOOAgent
 from .routing import Route, Workflow, extract_parameters, route_request
@@ -131,6 +132,7 @@ __all__ = [
     "Prices",
     "ReActAgent",
     "ReWOOAgent",
+    "RelayAgent",
     "ReplayMismatch",
     "RetryPolicy",
     "Route",

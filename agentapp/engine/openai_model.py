@@ -10,6 +10,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _WANTS_SHORT_IDS = re.compile(r"tool[ _]call[ _]id.*length of 9", re.IGNORECASE | re.DOTALL)
 # The length is that of one body; the others describe this machine to the vendor of the client.
 _LEFT_OUT = (b"content-length", b"x-stainless-")
+_OUTPUT_LIMITS = {"max_tokens", "max_completion_tokens"}
 SECONDS_TO_FINISH = 0.1
 DEFAULT_OUTPUT_TOKENS = 64_000
 DEFAULT_ABILITIES: Mapping[str, bool] = MappingProxyType({"tool_call": True, "json_mode": True, "streaming": True})
@@ -112,6 +114,15 @@ class OpenAIChatModel:
         self.refused: set[str] = set()
         self._tools: tuple[ToolDefinitions | None, bytes] = (None, b"")
         self._endpoint: _Endpoint | None = None
+
+    def with_extra(self, extra: Mapping[str, Any]) -> OpenAIChatModel:
+        """The same model with further options in every request; they win over its own."""
+        other = copy(self)
+        kept = self._extra
+        if not extra.keys().isdisjoint(_OUTPUT_LIMITS):  # two names of one option
+            kept = {name: value for name, value in kept.items() if name not in _OUTPUT_LIMITS}
+        other._extra = {**kept, **extra}
+        return other
 
     async def chat(
         self,

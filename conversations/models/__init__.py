@@ -4,6 +4,7 @@ PostgreSQL is the truth. What must never be false is a constraint here, not a ch
 request to a row is `visible_to(user)`.
 """
 
+from conversations.models.asked import RELAY, Asked
 from conversations.models.files import Artifact
 from conversations.models.money import Allotment
 from conversations.models.people import Approval, Inspection, Interrupt, Question, Settlement
@@ -11,9 +12,11 @@ from conversations.models.record import Call, Doubt, Run, RunEvent
 from conversations.models.talk import Conversation, Message
 
 __all__ = [
+    "RELAY",
     "Allotment",
     "Approval",
     "Artifact",
+    "Asked",
     "Call",
     "Conversation",
     "Doubt",

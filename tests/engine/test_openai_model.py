@@ -631,3 +631,11 @@ async def test_an_endpoint_that_repeats_the_key_does_not_put_it_on_record():
         with pytest.raises(ModelRefused, match=r"provided: \[key\]\."):
             await OpenAIChatModel(client, "m").chat([Message.user("q")])
         await client.close()
+
+
+async def test_further_options_win_over_a_models_own():
+    async with openai.AsyncOpenAI(api_key="secret", base_url="http://localhost") as client:
+        model = OpenAIChatModel(client, "demo", extra={"temperature": 1, "max_tokens": 9, "seed": 1})
+        other = model.with_extra({"temperature": 0, "max_completion_tokens": 5})
+    assert other._extra == {"temperature": 0, "max_completion_tokens": 5, "seed": 1}
+    assert model._extra == {"temperature": 1, "max_tokens": 9, "seed": 1}

@@ -1,0 +1,54 @@
+"""`/v1`: endpoints that existing OpenAI clients call."""
+
+from http import HTTPStatus
+from typing import Any
+
+from django.http import HttpRequest, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from ninja import Router
+
+from accounts.auth import AsyncApiAuth, caller, sign_in_of
+from agentapp.database import in_thread
+from conversations.completions import service
+from conversations.completions.errors import CompletionError, unknown_model
+from conversations.completions.reply import Reply
+from conversations.completions.schemas import CompletionIn, ModelList, ModelOut
+from conversations.completions.stream import Opened, whole
+from conversations.sse import MEDIA_TYPE
+
+router = Router()
+
+
+@router.get("/models", response=ModelList, summary="The agents and routes you may ask")
+def list_models(request: HttpRequest) -> ModelList:
+    return ModelList(data=service.offered(caller(request)))
+
+
+@router.get("/models/{model}", response=ModelOut, summary="One of them")
+def get_model(request: HttpRequest, model: str) -> ModelOut:
+    for known in service.offered(caller(request)):
+        if known.id == model:
+            return known
+    raise unknown_model(model)
+
+
+@router.post("/chat/completions", auth=AsyncApiAuth(), response=dict[str, Any], summary="Ask")
+async def complete(request: HttpRequest, body: CompletionIn) -> dict[str, Any] | HttpResponseBase:
+    """A run that ends with the request: closing it stops the run."""
+    user = caller(request)
+    run, sign_in = await in_thread(lambda: (service.begin(user, body), sign_in_of(request)))
+    pieces = Reply(run, user, sign_in).pieces()
+    if not body.stream:
+        return await whole(run, body, pieces)
+    opened = Opened(run, body, pieces)
+    await opened.begin()
+    response = StreamingHttpResponse(opened.chunks(), content_type=f"{MEDIA_TYPE}; charset=utf-8")
+    response["Cache-Control"] = "no-store, no-transform"
+    response["X-Accel-Buffering"] = "no"
+    return response
+
+
+@router.api_operation(["GET", "POST", "DELETE"], "/{path:rest}", include_in_schema=False)
+def unknown(request: HttpRequest, rest: str) -> None:
+    text = f"{request.method} /v1/{rest[:100]} does not exist here; there are /v1/models and /v1/chat/completions."
+    raise CompletionError(HTTPStatus.NOT_FOUND, text, code="unknown_url")
