@@ -255,8 +255,8 @@ def _copy_finished(source: Run, target: Run) -> None:
     """
     kept = Q(state=Call.State.SUCCEEDED) | Q(effect_class=EffectClass.ONCE)
     if asked := Asked.objects.filter(run=source).first():
-        asked.pk = target.pk
-        asked.save(force_insert=True)
+        asked.pk, asked.run = None, target
+        asked.save()
     finished = source.calls.filter(kept).exclude(key__startswith="answer/").order_by("id")
     copies = []
     for call in finished:

@@ -10,7 +10,7 @@ RELAY = "relay"  # the mode of runs in which a route's model gets exactly what w
 class Asked(models.Model):
     """Of a run that came by `/v1/chat/completions`. All JSON is in that interface's own form, and checked."""
 
-    run = models.OneToOneField(Run, on_delete=models.CASCADE, primary_key=True, related_name="asked")
+    run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="asked")
     route = models.CharField(max_length=40, blank=True, help_text="Empty: an agent was asked.")
     messages = models.JSONField()
     call = models.JSONField(default=dict, help_text="tools, tool_choice, response_format.")
