@@ -30,6 +30,10 @@ class ExecuteTool(Tool):
 
     operations: Mapping[str, Tool] = field(default_factory=dict, kw_only=True)
 
+    def effect_of(self, arguments: Mapping[str, Any]) -> EffectClass:
+        meant = self.operations.get(str(arguments.get("operation", "")))
+        return meant.effect_class if meant else EffectClass.PURE
+
 
 def addressed(tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Name and arguments of the tool that a call really is for."""

@@ -72,7 +72,7 @@ from .structured import UNSET, StructuredCallResult, structured_llm_call
 from .tokens import budget_for, estimate_tokens
 from .tool_batch import Allow, Deny, Gate, current_call_key
 from .tool_function import tool
-from .tools import Artifact, Tool, ToolResult, clock_stopped
+from .tools import Artifact, Tool, ToolResult, clock_stopped, sign_of_life
 
 __all__ = [
     "TOOL_SELECTION_MAX",
@@ -167,6 +167,7 @@ __all__ = [
     "route_request",
     "schema_fault",
     "select_tools",
+    "sign_of_life",
     "structured_llm_call",
     "tool",
     "validate_pairing",

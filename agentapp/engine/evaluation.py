@@ -14,7 +14,8 @@ from .models import ChatModel
 from .scope import JournaledModel, Scope
 from .structured import structured_llm_call
 from .tokens import budget_for
-from .tools import cut_text, harmless
+from .tools import cut_text
+from .untrusted import harmless
 
 VERDICTS = ("pass", "fail", "needs_human")
 _TASK = """\

@@ -11,7 +11,8 @@ from .messages import Content, Message
 from .plans import Plan, PlanStep, StepOutcome
 from .prompts import IDENTITY, LANGUAGE
 from .synthesis import TASK
-from .tools import cut_text, harmless
+from .tools import cut_text
+from .untrusted import harmless
 
 LATEST_CHARS, OLDER_CHARS = 500, 200
 

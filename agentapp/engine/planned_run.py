@@ -211,8 +211,12 @@ class PlannedRun:
 
     def gate(self) -> Gate:
         """The agent's gate, behind which a call with an irreversible effect is not made again by a later plan."""
-        tools = {tool.name for tool in self.registry if tool.effect_class is EffectClass.ONCE}
-        made = {(s.tool_name, canonical_arguments(dict(s.arguments))) for s in self.steps if s.tool_name in tools}
+        made = {
+            (step.tool_name, canonical_arguments(dict(step.arguments)))
+            for step in self.steps
+            if (tool := self.registry.get(step.tool_name or ""))
+            and tool.effect_of(step.arguments) is EffectClass.ONCE
+        }
 
         async def once(tool: Tool, arguments: dict[str, Any], key: str) -> Allow | Deny:
             if (tool.name, canonical_arguments(arguments)) in made:

@@ -92,7 +92,8 @@ class _Worker(Worker):
             raise PlanError("plan_unknown_tool", (step.id,))
         batch = replace(self._batch, scope=self._scope.of_step("", step.id), spent=spent)
         arguments = bound_arguments(step, results, tool, self._placeholders)
-        tries = 1 + RETRIES if self._agent.on_error == "retry" and tool.effect_class is not EffectClass.ONCE else 1
+        may_repeat = tool.effect_of(arguments) is not EffectClass.ONCE
+        tries = 1 + RETRIES if self._agent.on_error == "retry" and may_repeat else 1
         made: list[StepResult] = []
         messages: list[Message] = []
         for attempt in range(tries):

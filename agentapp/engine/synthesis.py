@@ -9,7 +9,8 @@ from .interrupts import MARKER
 from .messages import Content, Message
 from .prompts import IDENTITY
 from .results import AgentResult, StepResult
-from .tools import cut_text, harmless, observation_for_model
+from .tools import cut_text, observation_for_model
+from .untrusted import harmless
 
 RESULT_CHARS = 2_000
 

@@ -153,7 +153,7 @@ class ToolBatch:
                 _call_key.reset(token)
             return result_to_dict(result, tool, round(max(0.0, self.time() - begun), 6))
 
-        return await self._record(place, effect, tool.effect_class)
+        return await self._record(place, effect, tool.effect_of(place.arguments))
 
     async def _once_for_all(self, place: _Place, tool: Tool) -> dict[str, Any]:
         """A cacheable tool gives one result per run and arguments; a failure is no result."""

@@ -9,7 +9,6 @@ import contextvars
 import inspect
 import json
 import math
-import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,9 +17,9 @@ from typing import Any
 
 from .journal import EffectClass
 from .json_schema import faults, validator_of, worst_fault
+from .untrusted import harmless
 
 FULL_CHARS = 1_000_000
-_OUR_MARKERS = re.compile(r"\[(?=\s*(?:USER\s+INTERRUPT|Summary of the earlier part|A person changed))", re.IGNORECASE)
 _SPOKEN_TYPES = {"text/html": "HTML", "text/markdown": "Markdown"}
 
 
@@ -92,6 +91,10 @@ class Tool:
     def _validator(self) -> Any:
         return validator_of(self.parameters)
 
+    def effect_of(self, arguments: Mapping[str, Any]) -> EffectClass:
+        """What this very call does; a tool in front of others says it of the one that is meant."""
+        return self.effect_class
+
     def argument_error(self, arguments: Any) -> str | None:
         """What is wrong with these arguments, in words that help a model to repair them."""
         if not isinstance(arguments, dict):
@@ -150,6 +153,24 @@ def clock_stopped() -> Iterator[None]:
         yield
     finally:
         deadline.reschedule(loop.time() + left)
+
+
+MOST_TIMES = 10  # its time-out, for a tool that shows that it is at work
+
+
+def sign_of_life() -> Callable[[], None]:
+    """For a tool that hears how its work goes on: calling what this gives, from any task, lets its time begin anew."""
+    deadline, loop = _deadline.get(), asyncio.get_running_loop()
+    until = deadline.when() if deadline else None
+    seconds = max(0.0, until - loop.time()) if until is not None else 0.0
+    last = loop.time() + MOST_TIMES * seconds
+
+    def again() -> None:
+        if deadline is not None and deadline.when() is not None and not deadline.expired():
+            with contextlib.suppress(RuntimeError):  # the call has ended meanwhile
+                deadline.reschedule(min(loop.time() + seconds, last))
+
+    return again
 
 
 async def _in_thread(run: Callable[..., Any], arguments: dict[str, Any]) -> Any:
@@ -227,11 +248,6 @@ def observation_for_model(result: Mapping[str, Any]) -> str:
     if content in ("[]", "{}", "null"):
         return f"The tool succeeded and found nothing: {content}"
     return content
-
-
-def harmless(text: str) -> str:
-    """A tool's text without the markers that only we may speak with."""
-    return _OUR_MARKERS.sub("(", text)
 
 
 def cut_text(text: str, limit: int) -> str:

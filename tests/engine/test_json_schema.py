@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentapp.engine import DraftRules, Tool, Workflow, schema_fault
+from agentapp.engine import json_schema as judging
 
 ROOT = Path(__file__).parents[2]
 BAD = {
@@ -37,4 +38,55 @@ def test_values_are_judged_in_one_place():
     makes = re.compile(r"Draft202012Validator\((?!$)|jsonschema\.validate\(|validator_for\(")
     folders = ("agentapp", "accounts", "conversations", "tools_admin")
     sources = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
-    assert [path.name for path in sources if makes.search(path.read_text())] == ["json_schema.py"]
+    assert [path.name for path in sources if makes.search(path.read_text())] == [], "use `validator_of`"
+
+
+def _doubled(levels: int) -> dict:
+    """A few lines that ask for 2 ** levels looks at one value."""
+    steps = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(levels)}
+    return {"$defs": {**steps, f"d{levels}": {"type": "integer"}}, "properties": {"a": {"$ref": "#/$defs/d0"}}}
+
+
+SLOW = {
+    "pattern": ({"properties": {"a": {"pattern": "(a|aa)+$"}}}, {"a": "a" * 80 + "b"}),
+    "pattern of names": ({"patternProperties": {"(a|aa)+$": {}}}, {"a" * 80 + "b": 1}),
+    "pattern of other names": (
+        {"patternProperties": {"(a|aa)+$": {}}, "additionalProperties": False},
+        {"a" * 80 + "b": 1},
+    ),
+    "references": (_doubled(40), {"a": 1}),
+    "many": (
+        {"properties": {"a": {"items": {"anyOf": [{"pattern": f"(a|aa)+{n}$"} for n in range(9)]}}}},
+        {"a": ["a" * 26 + "b"] * 5_000},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_a_schema_that_takes_too_long_is_given_up(name, monkeypatch):
+    monkeypatch.setattr(judging, "SECONDS", 0.05)
+    schema, value = SLOW[name]
+    assert schema_fault(schema, value) == "the schema cannot be used (TooSlow)"
+
+
+def test_a_long_list_is_compared_in_one_go():
+    schema = {"properties": {"a": {"type": "array", "uniqueItems": True}}}
+    rows = [{"n": number} for number in range(20_000)]
+    assert schema_fault(schema, {"a": rows}) is None
+    assert schema_fault(schema, {"a": [*rows, {"n": 7.0}]}) == "a: its items are not all different"
+    assert schema_fault(schema, {"a": [1, True, "1", [1], [True]]}) is None
+
+
+def test_patterns_and_names_are_judged_as_the_standard_says():
+    schema = {
+        "type": "object",
+        "properties": {"code": {"pattern": r"^\p{Lu}{2}\d+$"}, "known": {}},
+        "patternProperties": {"^n_": {"type": "integer"}},
+        "additionalProperties": False,
+    }
+    assert schema_fault(schema, {"code": "ÄB12", "known": None, "n_1": 3}) is None
+    assert schema_fault(schema, {"code": "x1"}) == r"code: 'x1' does not match '^\\p{Lu}{2}\\d+$'"
+    assert schema_fault(schema, {"n_1": "3"}) == "n_1: '3' is not of type 'integer'"
+    unexpected = "Additional properties are not allowed ('a', 'b' were unexpected)"
+    assert schema_fault(schema, {"b": 1, "a": 2}) == unexpected
+    assert schema_fault({"additionalProperties": {"type": "integer"}}, {"a": "x"}) == "a: 'x' is not of type 'integer'"
