@@ -52,12 +52,15 @@ _DENIED = {
 
 def permit(run: Run, name: str, arguments: dict[str, Any], key: str) -> Allow | Deny:
     """Whether the call of this tool may run now. Raises RunSuspended when a person has to say so first."""
-    row = ToolRow.objects.visible_to(User.objects.get(id=run.user_id)).filter(name=name).first()
+    visible = ToolRow.objects.visible_to(User.objects.get(id=run.user_id)).select_related("connector")
+    row = visible.filter(name=name).first()
     if row is None:
         return Deny(f"The tool {name} is not available any more.")
     if not row.asks_first:
         return Allow()
-    approval = _asked(run, name, clean(arguments), key, allowed=_is_allowed(run, row))
+    approval = _asked(run, name, clean(arguments), key, tool=row.fingerprint, allowed=_is_allowed(run, row))
+    if approval.tool_digest != row.fingerprint:
+        return Deny(f"The tool {name} is not what it was when a person was asked. Call it anew if it is still wanted.")
     if approval.digest != digest({"name": name, "arguments": clean(arguments)}):
         return Deny("The arguments differ from those that a person was asked about.")
     if approval.state == Approval.State.PENDING:
@@ -87,14 +90,17 @@ def _is_allowed(run: Run, tool: ToolRow) -> bool:
         tool.approval != ToolRow.Approval.ALWAYS
         and tool.approvers_id is None
         and (
-            Approval.objects.filter(run__conversation_id=run.conversation_id, tool_name=tool.name, lasting=True)
+            Approval.objects.filter(run__conversation_id=run.conversation_id, lasting=True)
+            .filter(tool_name=tool.name, tool_digest=tool.fingerprint)
             .filter(decided_by_id=run.user_id, state__in=[Approval.State.APPROVED, Approval.State.CONSUMED])
             .exists()
         )
     )
 
 
-def _asked(run: Run, tool_name: str, arguments: dict[str, Any], key: str, *, allowed: bool = False) -> Approval:
+def _asked(
+    run: Run, tool_name: str, arguments: dict[str, Any], key: str, *, tool: str = "", allowed: bool = False
+) -> Approval:
     """The request of this call, made now if there is none. What was allowed before is approved and on record."""
     decided = {
         "state": Approval.State.APPROVED,
@@ -109,6 +115,7 @@ def _asked(run: Run, tool_name: str, arguments: dict[str, Any], key: str, *, all
             "tool_name": tool_name,
             "arguments": arguments,
             "digest": digest({"name": tool_name, "arguments": arguments}),
+            "tool_digest": tool,
             "expires_at": min(timezone.now() + timedelta(days=settings.APPROVAL_DAYS), run.deadline),
             **(decided if allowed else {}),
         },

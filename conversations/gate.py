@@ -27,7 +27,7 @@ class Gate:
         if isinstance(tool, CatalogTool | AgentTool):  # what an agent does is asked about call by call
             return Allow()
         name, given = addressed(tool, arguments)
-        asked = await self._permissions.of_tool(self._run.user_id, name)
+        asked = await self._permissions.of_tool(self._run.user_id, self._run.agent_id, name)
         if asked is None:
             return Deny(f"The tool {name} is not available any more.")
         if name == ASK_USER:

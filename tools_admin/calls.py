@@ -13,12 +13,13 @@ from django.conf import settings
 from agentapp.database import in_thread
 from agentapp.engine import ToolResult
 from tools_admin import breaker, credentials, oauth
-from tools_admin.connector_models import AuthScheme, Connector
+from tools_admin.connector_models import AuthScheme, Connector, Tool
 from tools_admin.connectors.base import (
     Authorization,
     ConnectorError,
     ConnectorUnavailable,
     Setup,
+    ToolChanged,
     ToolError,
     ToolSpec,
 )
@@ -92,6 +93,13 @@ def opened(row: Connector, user_id: int | None) -> Opened:
     return Opened(row, user_id, schemes)
 
 
+def leave_alone(connector_id: int, key: str, why: str) -> None:
+    """Takes a tool out of use until an administrator has looked at what became of it (`choosing.choose`)."""
+    if Tool.objects.filter(connector=connector_id, key=key, changed=False).update(changed=True):
+        Connector.objects.filter(pk=connector_id).update(last_error=why[:500])
+        log.warning("Connector %d: %s", connector_id, why)
+
+
 class Calls:
     """Calls of one connector for one person, as `engine_tool` wants them; `sent` collects what is sent."""
 
@@ -105,6 +113,9 @@ class Calls:
             result = await opened.connector().call(spec, arguments)
         except ConnectorUnavailable as error:
             await in_thread(breaker.failed, self._connector_id, opened.redacted(str(error)))
+            return ToolResult(opened.redacted(str(error)), is_error=True)
+        except ToolChanged as error:
+            await in_thread(leave_alone, self._connector_id, spec.key, str(error))
             return ToolResult(opened.redacted(str(error)), is_error=True)
         except (ToolError, ConnectorError) as error:
             return ToolResult(opened.redacted(str(error)), is_error=True)

@@ -91,6 +91,7 @@ def choose(connector: Connector, specs: Sequence["ToolSpec"], wanted: Collection
         elif spec.effect_class.value in Tool.WRITING and tool.effect_class not in Tool.WRITING:
             tool.effect_class = spec.effect_class.value
         tool.description, tool.parameters, tool.definition = spec.description, spec.parameters, spec.definition
+        tool.changed = False  # somebody has seen what it is now
         tool.save()
 
 

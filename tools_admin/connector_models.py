@@ -1,5 +1,7 @@
 """Connectors, the tools they offer, and the credentials by which they sign in."""
 
+import hashlib
+import json
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
@@ -130,6 +132,11 @@ class AuthScheme(models.Model):
     token_url = models.CharField(_("token URL"), max_length=500, blank=True, validators=[validate_endpoint])
     client_id = models.CharField(_("client ID"), max_length=300, blank=True)
     scopes = models.CharField(_("scopes"), max_length=1_000, blank=True, help_text=_("Separated by spaces."))
+    found = models.JSONField(
+        default=dict,
+        editable=False,
+        help_text="What the server itself says of its sign-in (`connectors/mcp/sign_in.py`).",
+    )
     per_user = models.BooleanField(
         _("each person their own"),
         default=False,
@@ -158,6 +165,7 @@ class AuthScheme(models.Model):
     def binding(self) -> str:
         """All places that see the secret. A credential made for others does not count any more."""
         places = [self.connector.origin, origin_of(self.authorize_url), origin_of(self.token_url)]
+        places += [str(self.found.get(name, "")) for name in ("issuer", "resource")]
         return " ".join(place for place in places if place)
 
 
@@ -173,7 +181,7 @@ class Credential(models.Model):
     scheme = models.ForeignKey(AuthScheme, on_delete=models.CASCADE, related_name="credentials")
     user = models.ForeignKey(User, on_delete=models.CASCADE, null=True, blank=True, related_name="connections")
     secret = EncryptedTextField()
-    binding = models.CharField(max_length=1_700, editable=False)
+    binding = models.CharField(max_length=2_800, editable=False)
     updated_at = models.DateTimeField(auto_now=True)
 
     objects: ClassVar[CredentialQuerySet] = CredentialQuerySet.as_manager()  # type: ignore[assignment]
@@ -195,7 +203,7 @@ class ToolQuerySet(models.QuerySet["Tool"]):
         if not user.is_active:
             return self.none()
         granted = Q(groups__isnull=True) | Q(groups__in=user.groups.all())
-        return self.filter(granted, enabled=True, connector__enabled=True).distinct()
+        return self.filter(granted, enabled=True, changed=False, connector__enabled=True).distinct()
 
 
 class Tool(models.Model):
@@ -255,6 +263,12 @@ class Tool(models.Model):
         help_text=_("Also when its connector has so many tools that agents search among them."),
     )
     enabled = models.BooleanField(_("enabled"), default=True, help_text=_("Takes effect with the next call."))
+    changed = models.BooleanField(
+        _("changed at its source"),
+        default=False,
+        editable=False,
+        help_text=_("Its system describes it differently now; it is not used until somebody has looked at that."),
+    )
     timeout = models.FloatField(
         _("timeout"),
         default=60.0,
@@ -283,6 +297,14 @@ class Tool(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of what a person says yes to: which tool of which system this is, and all it says of itself."""
+        connector = self.connector
+        whole = [self.pk, connector.pk, connector.kind, connector.settings, self.key, self.definition]
+        shown = [self.name, self.description, self.parameters, self.effect_class]
+        return hashlib.sha256(json.dumps([whole, shown], sort_keys=True).encode()).hexdigest()
 
     @property
     def asks_first(self) -> bool:

@@ -214,8 +214,7 @@ class PlannedRun:
         made = {
             (step.tool_name, canonical_arguments(dict(step.arguments)))
             for step in self.steps
-            if (tool := self.registry.get(step.tool_name or ""))
-            and tool.effect_of(step.arguments) is EffectClass.ONCE
+            if (tool := self.registry.get(step.tool_name or "")) and tool.effect_of(step.arguments) is EffectClass.ONCE
         }
 
         async def once(tool: Tool, arguments: dict[str, Any], key: str) -> Allow | Deny:

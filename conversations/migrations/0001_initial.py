@@ -229,6 +229,7 @@ class Migration(migrations.Migration):
                 ('tool_name', models.CharField(max_length=64)),
                 ('arguments', models.JSONField(help_text='As the model proposed them.')),
                 ('digest', models.CharField(help_text='SHA-256 of name and proposed arguments.', max_length=64)),
+                ('tool_digest', models.CharField(blank=True, help_text='What the tool was when a person was asked (`Tool.fingerprint`).', max_length=64)),
                 ('edited', models.JSONField(help_text='As the person changed them.', null=True)),
                 ('state', models.CharField(choices=[('pending', 'Waits for a decision'), ('approved', 'Approved'), ('rejected', 'Rejected'), ('expired', 'Expired'), ('consumed', 'Approved and used'), ('superseded', 'Withdrawn')], default='pending', max_length=10)),
                 ('comment', models.CharField(blank=True, max_length=1000)),

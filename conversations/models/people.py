@@ -73,6 +73,9 @@ class Approval(models.Model):
     tool_name = models.CharField(max_length=64)
     arguments = models.JSONField(help_text="As the model proposed them.")
     digest = models.CharField(max_length=64, help_text="SHA-256 of name and proposed arguments.")
+    tool_digest = models.CharField(
+        max_length=64, blank=True, help_text="What the tool was when a person was asked (`Tool.fingerprint`)."
+    )
     edited = models.JSONField(null=True, help_text="As the person changed them.")
     state = models.CharField(max_length=10, choices=State, default=State.PENDING)
     comment = models.CharField(max_length=1_000, blank=True)

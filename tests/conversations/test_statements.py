@@ -23,7 +23,7 @@ from conversations.purse import Purse
 from conversations.writer import Writer
 from tests.factories import make_conversation, make_message, make_run, make_user
 from tests.rows import make_row
-from tools_admin.models import LanguageModel, Tool
+from tools_admin.models import Agent, LanguageModel, Tool
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -119,15 +119,18 @@ async def test_whoever_is_disabled_begins_no_call_and_what_is_going_on_is_record
 
 
 async def test_questions_of_many_calls_at_once_are_asked_together(journal: Any, statements: list[str]) -> None:
-    def make() -> tuple[int, Tool]:
-        return Run.objects.get(id=journal.run).user_id, make_row(Tool, price=7, approval="never")
+    def make() -> tuple[int, int, Tool]:
+        tool, agent = make_row(Tool, price=7, approval="never"), Agent.objects.create(name="A")
+        agent.tools.add(tool)
+        return Run.objects.get(id=journal.run).user_id, agent.pk, tool
 
-    user, tool = await in_thread(make)
+    user, agent, tool = await in_thread(make)
     permissions = Permissions()
-    await permissions.of_tool(user, tool.name)
+    await permissions.of_tool(user, agent, tool.name)
     statements.clear()
     answers = await asyncio.gather(
-        *(permissions.of_tool(user, tool.name) for _ in range(20)), permissions.of_tool(user, "no such tool")
+        *(permissions.of_tool(user, agent, tool.name) for _ in range(20)),
+        permissions.of_tool(user, agent, "no such tool"),
     )
     assert answers == [(False, 7, False)] * 20 + [None]
     assert len(statements) == 1

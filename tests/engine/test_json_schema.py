@@ -41,7 +41,7 @@ def test_values_are_judged_in_one_place():
     assert [path.name for path in sources if makes.search(path.read_text())] == [], "use `validator_of`"
 
 
-def _doubled(levels: int) -> dict:
+def _doubled(levels):
     """A few lines that ask for 2 ** levels looks at one value."""
     steps = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(levels)}
     return {"$defs": {**steps, f"d{levels}": {"type": "integer"}}, "properties": {"a": {"$ref": "#/$defs/d0"}}}

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -99,7 +100,11 @@ def _permitted(tool: Tool, user: User) -> list[bool]:
     from django.db import connection
 
     with connection.cursor() as cursor:
-        cursor.execute(PERMITTED, [[user.pk], [tool.name]])
+        agent = Agent.objects.create(name=uuid4().hex)
+        cursor.execute(PERMITTED, [[user.pk], [agent.pk], [tool.name]])
+        assert cursor.fetchall() == [], "an agent without it cannot call it"
+        agent.tools.add(tool)
+        cursor.execute(PERMITTED, [[user.pk], [agent.pk], [tool.name]])
         return [asks for _place, asks, *_rest in cursor.fetchall()]
 
 

@@ -23,6 +23,19 @@ class ToolError(Exception):
     """One call failed in a way that a model can learn from: the text tells it what to do better."""
 
 
+class ToolChanged(ToolError):
+    """The system describes the tool differently than when it was chosen: nobody uses it until that was looked at."""
+
+
+class SignInWanted(ToolError):
+    """The system asks for a sign-in that nobody has set up, or wants more of the one that there is. `challenge` is how
+    it says so (the header `WWW-Authenticate`)."""
+
+    def __init__(self, text: str, challenge: str = "") -> None:
+        super().__init__(text)
+        self.challenge = challenge
+
+
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
     """A tool as its connector describes it, before an admin has decided anything about it.
