@@ -38,6 +38,7 @@ from conversations.modes import agent_for
 from conversations.patience import patiently
 from conversations.permission import Permissions, refusal
 from conversations.preparation import Prepared, claim_interrupts, prepare, total_usage, waiting_interrupts
+from conversations.progress import ProgressOfCalls
 from conversations.purse import Purse
 from conversations.reconciliation import unknown_call
 from conversations.signing import NotSigned, Publisher
@@ -45,7 +46,7 @@ from conversations.tools import run_tools
 from conversations.writer import Writer
 from tools_admin.clients import ModelClients
 from tools_admin.connectors.base import current_run
-from tools_admin.connectors.person import asking, in_run
+from tools_admin.connectors.person import asking, in_run, telling
 from tools_admin.errors import NoModel
 
 log = logging.getLogger(__name__)
@@ -147,6 +148,7 @@ class RunExecution:
         self._follow_fallbacks(prepared, journal)
         ask = Asking(prepared.run, journal)
         asking.set(ask.in_the_middle)
+        telling.set(ProgressOfCalls(journal).of_call)
         in_run.set(run_tools(prepared.run, ask))
         publishing = prepared.equipment.publishing
         gate = Gate(prepared.run, journal, self._permissions, ask)

@@ -1,6 +1,7 @@
 """Connectors in the admin: add one by its kind, check it, choose its tools."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from asgiref.sync import async_to_sync
@@ -12,6 +13,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 from unfold.admin import ModelAdmin, StackedInline
@@ -186,7 +188,29 @@ class ConnectorAdmin(ModelAdmin):  # type: ignore[misc]
 
             found = async_to_sync(check)(connector, request.user.pk)
             self.message_user(request, found.text, messages.SUCCESS if found.good else messages.ERROR)
+            if found.wants_sign_in and connector.kind == "mcp":
+                self._set_up_sign_in(request, connector)
         return HttpResponseRedirect(self._url("change", pk))
+
+    def _set_up_sign_in(self, request: HttpRequest, connector: Connector) -> None:
+        """As the server itself says, so that people need only agree."""
+        from tools_admin.connectors.base import ConnectorError, ToolError
+        from tools_admin.sign_in_discovery import set_up
+        from tools_admin.views import redirect_uri
+
+        address = partial(redirect_uri, request)
+        try:
+            scheme = async_to_sync(set_up)(connector, address)
+        except (ConnectorError, ToolError) as error:
+            self.message_user(request, str(error), messages.ERROR)
+            return
+        self.log_change(request, connector, "Sign-in set up as the server says.")
+        if not scheme.client_id:
+            text = _("Its sign-in is set up but for the client ID: register %s there as the redirect address.")
+            self.message_user(request, text % address(scheme), messages.WARNING)
+            return
+        text = _('Its sign-in is set up: each person connects their own account. <a href="%s">Connect yours</a>')
+        self.message_user(request, format_html(text.replace("%s", "{}"), reverse("connections")), messages.SUCCESS)
 
     def tools_page(self, request: HttpRequest, pk: int) -> HttpResponse:
         """What the source offers now, beside what was chosen before."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from agentapp.database import in_thread
 from tools_admin import breaker
-from tools_admin.calls import opened
+from tools_admin.calls import Opened, opened
 from tools_admin.connector_models import Connector
-from tools_admin.connectors.base import ConnectorError, ToolError, ToolSpec
+from tools_admin.connectors.base import ConnectorError, SignInWanted, ToolError, ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,11 @@ class Found:
     good: bool
     text: str
     specs: Sequence[ToolSpec] = ()
+    wants_sign_in: bool = False
+
+
+def _failed(made: Opened, error: Exception) -> Found:
+    return Found(False, made.redacted(str(error)), wants_sign_in=isinstance(error, SignInWanted))
 
 
 async def check(row: Connector, user_id: int | None) -> Found:
@@ -25,7 +30,7 @@ async def check(row: Connector, user_id: int | None) -> Found:
     try:
         text = await made.connector().check()
     except (ConnectorError, ToolError) as error:
-        return Found(False, made.redacted(str(error)))
+        return _failed(made, error)
     await in_thread(breaker.recovered, row.pk)
     return Found(True, made.redacted(text))
 
@@ -35,4 +40,4 @@ async def discover(row: Connector, user_id: int | None) -> Found:
     try:
         return Found(True, "", await made.connector().discover())
     except (ConnectorError, ToolError) as error:
-        return Found(False, made.redacted(str(error)))
+        return _failed(made, error)

@@ -13,7 +13,7 @@ from django.conf import settings
 from agentapp.database import in_thread
 from agentapp.engine import ToolResult
 from tools_admin import breaker, credentials, oauth
-from tools_admin.connector_models import AuthScheme, Connector, Tool
+from tools_admin.connector_models import Connector, Tool
 from tools_admin.connectors.base import (
     Authorization,
     ConnectorError,
@@ -25,6 +25,7 @@ from tools_admin.connectors.base import (
 )
 from tools_admin.connectors.base import Connector as ConnectorProtocol
 from tools_admin.connectors.kinds import KINDS
+from tools_admin.credential_models import AuthScheme
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +51,8 @@ class Opened:
             version=str(self.row.updated_at),
             user_id=self.user_id,
             note=self._note,
+            refused=self._refused,
+            signs_in=bool(self.schemes),
         )
         return KINDS[self.row.kind].load()(setup)
 
@@ -61,6 +64,16 @@ class Opened:
         made = credentials.authorization(found)
         self.secrets.update(made.secrets)
         return made
+
+    async def _refused(self, signed: Authorization) -> bool:
+        """A token may be withdrawn before its time; whether there is a newer one to try."""
+
+        def expire() -> bool:
+            again = [oauth.expire(scheme, self.user_id, signed.secrets) for scheme in self.schemes]
+            self.schemes = schemes_of(self.row)
+            return any(again)
+
+        return await in_thread(expire)
 
     def _note(self, text: str) -> None:
         if self.sent is not None:
@@ -87,10 +100,14 @@ def open_connector(connector_id: int, user_id: int | None) -> Opened:
 
 
 def opened(row: Connector, user_id: int | None) -> Opened:
+    return Opened(row, user_id, schemes_of(row))
+
+
+def schemes_of(row: Connector) -> list[AuthScheme]:
     schemes = list(row.schemes.prefetch_related("credentials")) if row.pk else []
     for scheme in schemes:
         scheme.connector = row
-    return Opened(row, user_id, schemes)
+    return schemes
 
 
 def leave_alone(connector_id: int, key: str, why: str) -> None:

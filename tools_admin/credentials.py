@@ -12,8 +12,9 @@ from urllib.parse import quote, quote_plus
 from pydantic import SecretStr
 
 from accounts.models import User
-from tools_admin.connector_models import AuthScheme, Connector, Credential, origin_of
+from tools_admin.connector_models import Connector, origin_of
 from tools_admin.connectors.base import Authorization, ToolError
+from tools_admin.credential_models import AuthScheme, Credential
 
 Secret = dict[str, Any]  # token | username, password | client_secret, access_token, refresh_token, expires_at
 MASK = "•••"

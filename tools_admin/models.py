@@ -5,7 +5,8 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Budget
 from tools_admin.agents import Agent, Workflow
-from tools_admin.connector_models import AuthScheme, Connector, Credential, Document, Tool
+from tools_admin.connector_models import Connector, Document, Tool
+from tools_admin.credential_models import AuthScheme, Credential
 from tools_admin.language_models import LanguageModel, Provider
 from tools_admin.route_models import Route, RouteEntry
 from tools_admin.version_models import AgentVersion

@@ -9,15 +9,17 @@ import hashlib
 import json
 import secrets
 import time
+from collections.abc import Collection
 from typing import Any
 from urllib.parse import quote, urlencode
 from weakref import WeakValueDictionary
 
 from agentapp.database import in_thread
 from agentapp.outbound import OutboundError, Policy, fetch
-from tools_admin.connector_models import AuthScheme, Connector, Credential, origin_of
+from tools_admin.connector_models import Connector, origin_of
 from tools_admin.connectors.base import ConnectorUnavailable, ToolError
-from tools_admin.credentials import Secret, read, store
+from tools_admin.credential_models import AuthScheme, Credential
+from tools_admin.credentials import Secret, find, read, store
 
 # A token that is about to expire is replaced before it is used.
 MARGIN_SECONDS = 30
@@ -44,8 +46,21 @@ def authorization_url(scheme: AuthScheme, redirect_uri: str, state: str, verifie
         "code_challenge": challenge,
         "code_challenge_method": "S256",
         **({"scope": scheme.scopes} if scheme.scopes else {}),
+        **_audience(scheme),
     }
     return f"{scheme.authorize_url}{'&' if '?' in scheme.authorize_url else '?'}{urlencode(query)}"
+
+
+def _audience(scheme: AuthScheme) -> dict[str, str]:
+    """For whom a token is meant, where the server says so: no other one takes it (RFC 8707)."""
+    return {"resource": scheme.found["resource"]} if scheme.found.get("resource") else {}
+
+
+def comes_from(scheme: AuthScheme, issuer: str | None) -> bool:
+    """Whether the server that a person came back from is the one they were sent to (RFC 9207)."""
+    if issuer is None:
+        return not scheme.found.get("names_itself")
+    return bool(issuer == scheme.found.get("issuer", issuer))
 
 
 async def exchange(scheme: AuthScheme, connector: Connector, code: str, redirect_uri: str, verifier: str) -> Secret:
@@ -55,6 +70,7 @@ async def exchange(scheme: AuthScheme, connector: Connector, code: str, redirect
         "code": code,
         "redirect_uri": redirect_uri,
         "code_verifier": verifier,
+        **_audience(scheme),
     }
     return await _tokens(scheme, connector, form, await in_thread(_client_secret, scheme))
 
@@ -80,6 +96,18 @@ async def fresh(scheme: AuthScheme, credential: Credential, connector: Connector
         return renewed
 
 
+def expire(scheme: AuthScheme, user_id: int | None, refused: Collection[str]) -> bool:
+    """Marks a token that its server does not take any more, so that it is renewed. False: that cannot help."""
+    credential = find(scheme, user_id) if scheme.type in _FLOWS else None
+    latest = Credential.objects.filter(pk=credential.pk).first() if credential else None
+    secret = read(latest) if latest else {}
+    if latest is None or not (scheme.type == AuthScheme.Type.OAUTH_CLIENT or secret.get("refresh_token")):
+        return False
+    if secret.get("access_token") in refused:  # else another call has renewed it meanwhile
+        store(scheme, latest.user, {**secret, "expires_at": 0})
+    return True
+
+
 async def _renewed_meanwhile(credential: Credential) -> Secret | None:
     latest = await in_thread(lambda: Credential.objects.filter(pk=credential.pk).first())
     secret = read(latest) if latest and latest.binding == credential.binding else {}
@@ -92,7 +120,7 @@ async def _renew(scheme: AuthScheme, connector: Connector, secret: Secret) -> Se
         return await _tokens(scheme, connector, form, str(secret.get("client_secret", "")))
     if not secret.get("refresh_token"):
         raise OAuthError("The user's connection has expired; they connect again on the page “My connections”.")
-    form = {"grant_type": "refresh_token", "refresh_token": str(secret["refresh_token"])}
+    form = {"grant_type": "refresh_token", "refresh_token": str(secret["refresh_token"]), **_audience(scheme)}
     return await _tokens(scheme, connector, form, await in_thread(_client_secret, scheme))
 
 
@@ -106,19 +134,26 @@ def _client_secret(scheme: AuthScheme) -> str:
     return str(read(shared).get("client_secret", "")) if shared else ""
 
 
-async def _tokens(scheme: AuthScheme, connector: Connector, form: dict[str, str], client_secret: str) -> Secret:
+def hosts_for(connector: Connector, url: str) -> frozenset[str]:
+    """Hosts of the inner network that a sign-in may reach: those of the connector, and other ports of its host."""
     from tools_admin.calls import allowed_hosts
 
+    hosts = allowed_hosts(connector)
+    if connector.inner and origin_of(url).rpartition(":")[0] == connector.origin.rpartition(":")[0]:
+        hosts |= {origin_of(url).partition("://")[2]}
+    return hosts
+
+
+async def _tokens(scheme: AuthScheme, connector: Connector, form: dict[str, str], client_secret: str) -> Secret:
     headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
-    if client_secret:
+    if client_secret and scheme.found.get("client_auth") == "post":
+        form = {**form, "client_id": scheme.client_id, "client_secret": client_secret}
+    elif client_secret:
         both = f"{quote(scheme.client_id, safe='')}:{quote(client_secret, safe='')}"
         headers["Authorization"] = f"Basic {base64.b64encode(both.encode()).decode()}"
     else:
         form = {**form, "client_id": scheme.client_id}
-    hosts = allowed_hosts(connector)
-    if connector.inner and origin_of(scheme.token_url).rpartition(":")[0] == connector.origin.rpartition(":")[0]:
-        hosts |= {origin_of(scheme.token_url).partition("://")[2]}
-    policy = Policy(hosts, max_bytes=1_000_000)
+    policy = Policy(hosts_for(connector, scheme.token_url), max_bytes=1_000_000)
     try:
         answer = await fetch(
             "POST",

@@ -118,7 +118,7 @@ def _leave(request: HttpRequest, scheme: AuthScheme) -> HttpResponse:
         return redirect("connections")
     state, verifier = secrets.token_urlsafe(32), new_verifier()
     request.session[_place(scheme)] = {"state": state, "verifier": verifier, "binding": scheme.binding}
-    address = authorization_url(scheme, _redirect_uri(request, scheme), state, verifier)
+    address = authorization_url(scheme, redirect_uri(request, scheme), state, verifier)
     return render(request, "accounts/leaving.html", {"address": address, "name": scheme.connector.name})
 
 
@@ -128,7 +128,7 @@ def _leave(request: HttpRequest, scheme: AuthScheme) -> HttpResponse:
 def callback(request: HttpRequest, scheme_id: int) -> HttpResponse:
     """Back from the place where the person agreed. The state is this browser's, used once, and for this scheme."""
     from tools_admin.connectors.base import ConnectorError, ToolError
-    from tools_admin.oauth import exchange
+    from tools_admin.oauth import comes_from, exchange
 
     scheme = _scheme(request, scheme_id)
     begun = request.session.pop(_place(scheme), None)
@@ -136,13 +136,16 @@ def callback(request: HttpRequest, scheme_id: int) -> HttpResponse:
     if not begun or not secrets.compare_digest(begun["state"].encode(), given) or begun["binding"] != scheme.binding:
         messages.error(request, _("This connection was not begun here, or too long ago. Begin it anew."))
         return redirect("connections")
+    if not comes_from(scheme, request.GET.get("iss")):
+        messages.error(request, _("%s was not connected: the answer came from another server.") % scheme.connector)
+        return redirect("connections")
     code = request.GET.get("code", "")
     if request.GET.get("error") or not code:
         messages.error(request, _("%s was not connected: the sign-in there was refused.") % scheme.connector)
         return redirect("connections")
     try:
         work = async_to_sync(exchange)
-        secret = work(scheme, scheme.connector, code, _redirect_uri(request, scheme), begun["verifier"])
+        secret = work(scheme, scheme.connector, code, redirect_uri(request, scheme), begun["verifier"])
     except (ConnectorError, ToolError) as error:
         messages.error(request, _("%(name)s was not connected: %(why)s") % {"name": scheme.connector, "why": error})
         return redirect("connections")
@@ -155,7 +158,7 @@ def _place(scheme: AuthScheme) -> str:
     return f"connecting-{scheme.pk}"
 
 
-def _redirect_uri(request: HttpRequest, scheme: AuthScheme) -> str:
+def redirect_uri(request: HttpRequest, scheme: AuthScheme) -> str:
     """One for each scheme, so that an answer of one server cannot pass for another's."""
     path = reverse("connection_callback", args=[scheme.pk])
     return f"{settings.PUBLIC_URL}{path}" if settings.PUBLIC_URL else request.build_absolute_uri(path)

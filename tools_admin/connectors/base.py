@@ -28,12 +28,7 @@ class ToolChanged(ToolError):
 
 
 class SignInWanted(ToolError):
-    """The system asks for a sign-in that nobody has set up, or wants more of the one that there is. `challenge` is how
-    it says so (the header `WWW-Authenticate`)."""
-
-    def __init__(self, text: str, challenge: str = "") -> None:
-        super().__init__(text)
-        self.challenge = challenge
+    """The system asks for a sign-in that nobody has set up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +70,10 @@ async def nobody(url: str, wanted: Sequence[Sequence[str]] | None = None) -> Aut
     return Authorization()
 
 
+async def no_renewal(signed: Authorization) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Setup:
     """What a connector is made from: its row as it is now, for one person."""
@@ -83,10 +82,12 @@ class Setup:
     allowed_hosts: frozenset[str] = frozenset()
     timeout: float = 30.0
     authorize: Authorize = nobody
+    signs_in: bool = False  # whether a way to sign in is set up at all
     id: int = 0
     version: str = ""
     user_id: int | None = None
     note: Callable[[str], None] = lambda text: None  # told what is sent, for an admin who tries a tool
+    refused: Callable[[Authorization], Awaitable[bool]] = no_renewal  # the system does not take it; try again?
 
 
 class Connector(Protocol):

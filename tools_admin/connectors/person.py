@@ -1,6 +1,7 @@
-"""What a tool may ask of the run that it works for; the two variables are set by whoever runs it.
+"""What a tool may ask of the run that it works for; the variables are set by whoever runs it.
 
-`asking`: a question to the person, in the middle of the tool's work. `in_run`: the built-in tools that need a run.
+`asking`: a question to the person, in the middle of the tool's work. `telling`: how far it has come. `in_run`: the
+built-in tools that need a run.
 """
 
 from __future__ import annotations
@@ -31,7 +32,18 @@ class Answer:
     content: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """`done` of `total`, which may be unknown, and what is being done."""
+
+    done: float
+    total: float | None = None
+    message: str = ""
+
+
 Ask = Callable[[Question], Awaitable[Answer]]
 
 in_run: ContextVar[Mapping[str, Callable[..., Awaitable[Any]]] | None] = ContextVar("in_run", default=None)
 asking: ContextVar[Ask | None] = ContextVar("asking", default=None)
+# Called in the task of a tool's call; what it gives may be called from any.
+telling: ContextVar[Callable[[], Callable[[Progress], None]] | None] = ContextVar("telling", default=None)

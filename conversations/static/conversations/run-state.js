@@ -6,7 +6,8 @@ import { endPlans, foldPhase, foldPlan } from "#chat/plan-state.js";
  * @typedef {{verdict: "pass" | "fail" | "needs_human", reasons: string[]}} Verdict what a judge said of a draft
  * @typedef {{run: string, seq?: number, channel: string, data: any, at?: string}} Envelope
  * @typedef {{kind: "call" | "note", key: string, iteration: number, part: string, tool: string, args: any, reasoning: string, text: string,
- *   state: "running" | "done" | "failed" | "stopped", observation: any, error: string, elapsed: number | null, files: ToolFile[], at: number}} Step
+ *   state: "running" | "done" | "failed" | "stopped", observation: any, error: string, elapsed: number | null, files: ToolFile[], at: number,
+ *   progress: {done: number, total: number | null, message: string} | null}} Step
  * @typedef {{id?: string, filename: string, content_type: string, size: number}} ToolFile a file that a tool made
  * @typedef {{id: string, status: "pending" | "approved" | "rejected" | "expired" | "superseded", tool: string, args: any, expires: string,
  *   comment: string, approvers: string, why: string, whole: boolean, verdict?: Verdict | null}} Approval a call that waited or waits for a person's word
@@ -157,6 +158,9 @@ const channels = {
         Object.assign(step, { observation, error: error ?? "", elapsed: elapsed ?? null, files: artifacts });
         step.state = !error ? "done" : error === "Stopped" ? "stopped" : "failed";
       }
+    } else if (data.type === "progress") {
+      const step = run.steps.find((s) => s.key === data.call_id);
+      if (step) step.progress = { done: data.done, total: data.total, message: data.message };
     } else if (data.type === "answer") {
       run.phase = "answering";
     }
@@ -248,7 +252,7 @@ function addNote(run, tool, data, at) {
  * @returns {Step}
  */
 function addStep(run, values) {
-  const step = /** @type {Step} */ ({ kind: "call", key: "", iteration: 0, part: "", tool: "", args: {}, reasoning: "", text: "", state: "running", observation: "", error: "", elapsed: null, files: [], at: 0, ...values });
+  const step = /** @type {Step} */ ({ kind: "call", key: "", iteration: 0, part: "", tool: "", args: {}, reasoning: "", text: "", state: "running", observation: "", error: "", elapsed: null, files: [], at: 0, progress: null, ...values });
   run.steps.push(step);
   return step;
 }

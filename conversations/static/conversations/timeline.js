@@ -1,7 +1,7 @@
 /* The agent's work: a summary line, below it a line for each step, below that everything about the step. */
 
 import { h, icon, one, setText } from "#app/dom.js";
-import { duration, format, gettext, ngettext } from "#app/i18n.js";
+import { duration, format, gettext, ngettext, percent } from "#app/i18n.js";
 import { modeName } from "#chat/modes.js";
 import { decisionWords, sentence, verdictWords } from "#chat/phrases.js";
 import { PlanView } from "#chat/plan-view.js";
@@ -87,7 +87,7 @@ export class Timeline {
 
   /** @param {Step} step @param {string} state as it is shown */
   #line(step, state) {
-    const drawn = `${state}|${step.elapsed}`;
+    const drawn = `${state}|${step.elapsed}|${progressWords(step, state)}`;
     const known = this.lines.get(step.key);
     if (known?.drawn === drawn) return;
     const element = h("li", {}, step.kind === "note" ? note(step) : call(step, state));
@@ -142,8 +142,17 @@ function call(step, state) {
     h("span", { class: "what" }, what),
     h("span", { class: "tool" }, step.tool),
     h("span", { class: "visually-hidden" }, stateWords(state)),
+    h("span", { class: "progress" }, progressWords(step, state)),
     h("span", { class: "time" }, step.elapsed === null ? "" : duration(step.elapsed)));
   return h("details", { class: "step", "data-state": state, "data-step": step.key }, line, detail(step));
+}
+
+/** What its server says of a call that is going on. @param {Step} step @param {string} state as it is shown */
+function progressWords({ progress }, state) {
+  if (!progress || state !== "running") return "";
+  const { done, total, message } = progress;
+  const far = total ? percent(Math.min(1, Math.max(0, done / total))) : "";
+  return [far, message].filter(Boolean).join(" · ");
 }
 
 /** @param {Step} step */

@@ -14,14 +14,20 @@ export function showValue(value) {
   const frame = h("div", { class: "value", tabindex: "0" });
   if (isTable(parsed)) frame.append(...table(parsed));
   else if (isPlainObject(parsed) && Object.keys(parsed).length > 0) frame.append(named(parsed));
-  else frame.append(h("pre", {}, typeof parsed === "string" ? parsed : JSON.stringify(parsed, null, 2)));
+  else frame.append(h("pre", {}, typeof parsed === "string" ? seen(parsed) : JSON.stringify(parsed, null, 2)));
   return frame;
 }
+
+/* What turns text around or hides it, spelled out: nobody is to approve other words than those that are sent. */
+const UNSEEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\u{e0000}-\u{e007f}]/gu;
+
+/** @param {string} text */
+const seen = (text) => text.replace(UNSEEN, (letter) => `⟨U+${letter.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0")}⟩`);
 
 /** The arguments in a few words, for a step's line. @param {any} args */
 export function gist(args) {
   if (!isPlainObject(args)) return "";
-  return Object.values(args).map((v) => (typeof v === "string" ? v : JSON.stringify(v))).join(", ").replace(/\s+/g, " ").slice(0, 160);
+  return Object.values(args).map((v) => (typeof v === "string" ? v : JSON.stringify(v))).join(", ").replace(/\s+/g, " ").replace(UNSEEN, "").slice(0, 160);
 }
 
 /** JSON, or rows of a table with " | " between the cells; other text stays text. @param {string} text */
@@ -53,7 +59,7 @@ function table(value) {
   const rows = value.rows ?? value;
   const cells = rows.slice(0, SHOWN_ROWS).map((row) => columns.map((name, n) => (Array.isArray(row) ? row[n] : row[name])));
   const kinds = columns.map((_, n) => (cells.every((row) => isNumber(row[n])) ? "number" : ""));
-  const head = h("tr", {}, ...columns.map((name, n) => h("th", { scope: "col", class: kinds[n] }, String(name))));
+  const head = h("tr", {}, ...columns.map((name, n) => h("th", { scope: "col", class: kinds[n] }, seen(String(name)))));
   const body = cells.map((row) => h("tr", {}, ...row.map((value, n) => h("td", { class: kinds[n] }, text(value)))));
   const parts = [h("table", {}, h("thead", {}, head), h("tbody", {}, ...body))];
   const left = rows.length - SHOWN_ROWS;
@@ -66,7 +72,7 @@ const isNumber = (value) => value !== "" && value !== null && !Number.isNaN(Numb
 
 /** @param {any} object */
 const named = (object) =>
-  h("dl", {}, ...Object.entries(object).flatMap(([key, value]) => [h("dt", {}, key), h("dd", {}, nested(value))]));
+  h("dl", {}, ...Object.entries(object).flatMap(([key, value]) => [h("dt", {}, seen(key)), h("dd", {}, nested(value))]));
 
 /** What is in a value stands below its name, as deep as it goes. @param {any} value @returns {Node | string} */
 function nested(value) {
@@ -76,7 +82,7 @@ function nested(value) {
 }
 
 /** @param {any} value */
-const text = (value) => (value === null || value === undefined ? "–" : typeof value === "object" ? JSON.stringify(value) : String(value));
+const text = (value) => (value === null || value === undefined ? "–" : seen(typeof value === "object" ? JSON.stringify(value) : String(value)));
 
 /** A table as Markdown has it, with what stands below it. @param {string} text */
 function markdownTable(text) {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -86,7 +88,15 @@ def spec_of(tool: mcp_types.Tool) -> ToolSpec | None:
         return None
     description = (tool.description or tool.title or tool.name)[:MAX_DESCRIPTION_CHARS]
     effect = effect_of(tool)
-    return ToolSpec(tool.name, description, schema, effect_class=effect, key=tool.name, definition={"effect": effect})
+    definition = {"effect": effect, "digest": digest_of(tool)}
+    return ToolSpec(tool.name, description, schema, effect_class=effect, key=tool.name, definition=definition)
+
+
+def digest_of(tool: mcp_types.Tool) -> str:
+    """SHA-256 of all by which people and models know what a tool does."""
+    hints = tool.annotations.model_dump(mode="json", exclude_none=True) if tool.annotations else {}
+    said = [tool.title, tool.description, tool.input_schema, hints]
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
 def effect_of(tool: mcp_types.Tool) -> EffectClass:

@@ -1,26 +1,36 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import mcp_types
 from django.conf import settings
 from mcp import Client
+from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from agentapp.engine import EffectClass, ToolResult
+from agentapp.engine import ToolResult, sign_of_life
 from agentapp.outbound import Refused, parse
-from tools_admin.connectors.base import ConnectorError, ConnectorUnavailable, Setup, ToolError, ToolSpec
+from tools_admin.connectors.base import (
+    ConnectorError,
+    ConnectorUnavailable,
+    Setup,
+    SignInWanted,
+    ToolChanged,
+    ToolError,
+    ToolSpec,
+)
 from tools_admin.connectors.mcp import catalogue
 from tools_admin.connectors.mcp.failures import shortened
-from tools_admin.connectors.mcp.http import http_transport
+from tools_admin.connectors.mcp.http import Caller, http_transport
 from tools_admin.connectors.mcp.link import Disconnected, Link
 from tools_admin.connectors.mcp.links import links
 from tools_admin.connectors.mcp.results import as_resource, as_tool_result
 from tools_admin.connectors.mcp.settings import McpSettings
 from tools_admin.connectors.mcp.stdio import StdioServer
-from tools_admin.connectors.person import Question, asking
+from tools_admin.connectors.person import Progress, Question, asking, telling
 
 T = TypeVar("T")
 
@@ -43,7 +53,7 @@ class McpConnector:
 
     async def check(self) -> str:
         async def look(client: Client, link: Link) -> str:
-            specs = await catalogue.specs_of(await self._catalogue(client, link), client)
+            specs = await catalogue.specs_of(await link.tools(client, anew=True), client)
             info = client.server_info
             name = f"{info.name[:100]} {info.version[:40]}" if info else "The server"
             return f"{name} answers (protocol {client.protocol_version}) and offers {len(specs)} tools."
@@ -52,8 +62,7 @@ class McpConnector:
 
     async def discover(self) -> Sequence[ToolSpec]:
         async def look(client: Client, link: Link) -> list[ToolSpec]:
-            link.catalogue = None
-            return await catalogue.specs_of(await self._catalogue(client, link), client)
+            return await catalogue.specs_of(await link.tools(client, anew=True), client)
 
         return await self._use(look)
 
@@ -63,14 +72,21 @@ class McpConnector:
                 return await _list_resources(client)
             if spec.key == catalogue.READ_RESOURCE:
                 return as_resource((await client.read_resource(arguments["uri"])).contents)
-            self._check_unchanged(spec, await self._catalogue(client, link))
+            self._check_unchanged(spec, await link.tools(client))
+            heard = _hearer()
+
+            async def ask() -> Any:
+                return await client.call_tool(
+                    spec.key, dict(arguments), read_timeout_seconds=CALL_SECONDS, progress_callback=heard
+                )
+
             try:
-                result = await client.call_tool(spec.key, dict(arguments), read_timeout_seconds=CALL_SECONDS)
+                result = await ask()
             except MCPError as error:
                 if error.error.code != mcp_types.URL_ELICITATION_REQUIRED:
                     raise
                 await _visit(error)
-                result = await client.call_tool(spec.key, dict(arguments), read_timeout_seconds=CALL_SECONDS)
+                result = await ask()
             return as_tool_result(result)
 
         return await self._use(work)
@@ -79,9 +95,11 @@ class McpConnector:
         link = await self._link()
         try:
             return await link.use(lambda client: work(client, link))
-        except Disconnected as error:
-            raise ConnectorUnavailable(str(error)) from None
-        except MCPError as error:
+        except (Disconnected, MCPError) as error:
+            if link.caller and link.caller.refusal:
+                raise self._refused(link.caller.refusal, link.caller.setup) from None
+            if isinstance(error, Disconnected):
+                raise ConnectorUnavailable(str(error)) from None
             raise ToolError(f"The server says: {shortened(error.error.message)}") from None
         except (RuntimeError, ValidationError) as error:
             raise ToolError(f"The server's answer is not what it promised: {shortened(str(error))}") from None
@@ -95,28 +113,43 @@ class McpConnector:
         signed = await setup.authorize(chosen.base_url, None)
         person = setup.user_id if signed.secrets else None
         key = (setup.id, setup.version, person)
-        newest = [setup]
-        link = links().get(key, lambda: Link(lambda: http_transport(chosen.base_url, newest), setups=newest))
-        link.setups[:] = newest
+        caller = Caller(setup)
+        link = links().get(key, lambda: Link(lambda: http_transport(chosen.base_url, caller), caller=caller))
+        if link.caller is not None:
+            link.caller.setup, link.caller.refusal = setup, 0
         return link
 
-    async def _catalogue(self, client: Client, link: Link) -> list[mcp_types.Tool]:
-        if link.catalogue is None:
-            link.catalogue = []  # a change that is announced while the list is read makes it None again
-            tools = await catalogue.read_catalogue(client)
-            if link.catalogue is not None:
-                link.catalogue = tools
-            return tools
-        return link.catalogue
+    def _refused(self, status: int, setup: Setup) -> Exception:
+        if setup.signs_in:
+            return ToolError(
+                f"The server does not accept the sign-in (HTTP {status}). Where people have accounts of their own, "
+                "the user connects again on the page “My connections”; else an administrator renews the credential."
+            )
+        return SignInWanted(f"The server asks for a sign-in (HTTP {status}), and none is set up for it.")
 
     def _check_unchanged(self, spec: ToolSpec, tools: Sequence[mcp_types.Tool]) -> None:
-        """A tool that an administrator took for a reading one must not turn into a writing one behind their back."""
+        """A tool must not become another one behind the back of the administrator who chose it."""
         now = next((tool for tool in tools if tool.name == spec.key), None)
         if now is None:
             raise ToolError(f"The server does not offer {spec.name} any more; an administrator reads its list anew.")
-        before = spec.definition.get("effect", EffectClass.ONCE)
-        if before == EffectClass.READ and catalogue.effect_of(now) != EffectClass.READ:
-            raise ToolError(f"The server says now that {spec.name} changes things. An administrator decides about it.")
+        if spec.definition.get("digest", catalogue.digest_of(now)) != catalogue.digest_of(now):
+            raise ToolChanged(
+                f"The server describes {spec.name} differently than when it was chosen. It is left alone until an "
+                "administrator has looked at that."
+            )
+
+
+def _hearer() -> ProgressFnT:
+    """What the server says of its progress shows that it is at work, and goes to whoever watches."""
+    alive, of_call = sign_of_life(), telling.get()
+    tell = of_call() if of_call else None
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        alive()
+        if tell and math.isfinite(progress) and (total is None or math.isfinite(total)):
+            tell(Progress(progress, total, message or ""))
+
+    return hear
 
 
 async def _list_resources(client: Client) -> ToolResult:

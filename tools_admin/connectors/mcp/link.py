@@ -14,15 +14,20 @@ from mcp import Client
 from mcp.client.session import ClientRequestContext
 from mcp.shared.exceptions import MCPError
 
-from tools_admin.connectors.base import ConnectorError, Setup
+from tools_admin.connectors.base import ConnectorError
+from tools_admin.connectors.mcp.catalogue import read_catalogue
 from tools_admin.connectors.mcp.elicitation import elicited
 from tools_admin.connectors.mcp.failures import explain_connecting
+from tools_admin.connectors.mcp.http import Caller
 from tools_admin.connectors.person import asking
 
 T = TypeVar("T")
 Transport = Callable[[], AbstractAsyncContextManager[Any]]
 
 CONNECT_SECONDS = 20.0
+CATALOGUE_SECONDS = 300.0  # a server need not say that its tools have changed
+# A server that keeps breaking is left alone for a while, the second time for a second.
+PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 60.0
 REQUEST_SECONDS = 30.0
 IDLE_SECONDS = 300.0
 
@@ -38,9 +43,9 @@ class Link:
     """Owned by a task of its own, because the SDK's client must be entered and left by the same one."""
 
     def __init__(
-        self, transport: Transport, last_words: Callable[[], str] = str, *, setups: list[Setup] | None = None
+        self, transport: Transport, last_words: Callable[[], str] = str, *, caller: Caller | None = None
     ) -> None:
-        self.setups = setups if setups is not None else []
+        self.caller = caller
         self._transport, self._last_words = transport, last_words
         self._connecting = asyncio.Lock()
         self._client: Client | None = None
@@ -48,7 +53,9 @@ class Link:
         self._leave = asyncio.Event()
         self._calls: list[contextvars.Context] = []
         self._last_used = asyncio.get_running_loop().time()
-        self.catalogue: list[mcp_types.Tool] | None = None  # None: not read yet, or changed since
+        self._tools: list[mcp_types.Tool] | None = None
+        self._is_stale, self._read_at, self._reading = False, 0.0, asyncio.Lock()
+        self._failures, self._not_before = 0, 0.0
 
     async def use(self, work: Callable[[Client], Awaitable[T]]) -> T:
         """`work` with the connected client; raises Disconnected, and what `work` raises."""
@@ -56,15 +63,30 @@ class Link:
         context = contextvars.copy_context()
         self._calls.append(context)
         try:
-            return await work(client)
+            result = await work(client)
+            self._failures = 0
+            return result
         except MCPError as error:
             if error.error.code == mcp_types.CONNECTION_CLOSED or error.error.message == "Session terminated":
-                self.close()
+                if self._client is client:  # of several calls that end with it only one counts
+                    self.close()
+                    self._failed()
                 raise Disconnected(self._told("The server ended the connection.")) from None
             raise
         finally:
             self._calls.remove(context)
             self._last_used = asyncio.get_running_loop().time()
+
+    async def tools(self, client: Client, *, anew: bool = False) -> list[mcp_types.Tool]:
+        """What the server offers; read again after it said that this has changed, and now and then."""
+        self._is_stale |= anew
+        async with self._reading:
+            now = asyncio.get_running_loop().time()
+            if self._tools is None or self._is_stale or now > self._read_at + CATALOGUE_SECONDS:
+                self._is_stale = False
+                self._tools = None
+                self._tools, self._read_at = await read_catalogue(client), now
+            return self._tools
 
     def close(self) -> None:
         """Ends the connection; the next use makes a new one."""
@@ -85,9 +107,10 @@ class Link:
         async with self._connecting:
             if self._client is not None:
                 return self._client
+            self._check_pause()
             if self._owner is not None:
                 await asyncio.wait([self._owner])  # the server before may hold what the new one needs
-            self._leave, self.catalogue = asyncio.Event(), None
+            self._leave, self._tools = asyncio.Event(), None
             ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
             # A context of its own: whoever happens to come first is not the one whom the server's questions are for.
             opening = self._own(ready, self._leave)
@@ -97,11 +120,28 @@ class Link:
                     self._client = await asyncio.shield(ready)
             except TimeoutError:
                 owner.cancel()
+                self._failed()
                 raise Disconnected(self._told(f"The server did not answer within {CONNECT_SECONDS:g} s.")) from None
             except asyncio.CancelledError:
                 owner.cancel()
                 raise
+            except ConnectorError:
+                self._failed()
+                raise
             return self._client
+
+    def _failed(self) -> None:
+        """The next attempt may be made at once, further ones after pauses that grow."""
+        self._failures += 1
+        pause = 0.0 if self._failures == 1 else min(PAUSE_SECONDS * 2 ** (self._failures - 2), LONGEST_PAUSE_SECONDS)
+        self._not_before = asyncio.get_running_loop().time() + pause
+
+    def _check_pause(self) -> None:
+        left = self._not_before - asyncio.get_running_loop().time()
+        if self._failures and left > 0:
+            raise Disconnected(
+                self._told(f"The server broke {self._failures} times; it is tried again in {left:.0f} s.")
+            )
 
     async def _own(self, ready: asyncio.Future[Client], leave: asyncio.Event) -> None:
         client = Client(
@@ -130,7 +170,7 @@ class Link:
 
     async def _hear(self, message: Any) -> None:
         if isinstance(message, mcp_types.ToolListChangedNotification):
-            self.catalogue = None
+            self._is_stale = True
 
     async def _elicited(
         self, context: ClientRequestContext, params: mcp_types.ElicitRequestParams

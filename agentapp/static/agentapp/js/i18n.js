@@ -35,3 +35,6 @@ export const moment = (iso) => new Date(iso).toLocaleString(locale, { dateStyle:
 
 /** @param {number} bytes */
 export const megabytes = (bytes) => `${Math.round(bytes / 1e6).toLocaleString(locale)} MB`;
+
+/** @param {number} part of 1 */
+export const percent = (part) => part.toLocaleString(locale, { style: "percent" });

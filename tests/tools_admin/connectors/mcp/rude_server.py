@@ -1,14 +1,15 @@
-"""An MCP server without manners, for the tests: `rude_server.py BEHAVIOUR`. Plain JSON lines, no SDK."""
+"""An MCP server without manners, for the tests: `rude_server.py BEHAVIOUR[:RECORD]`. Plain JSON lines, no SDK."""
 
 import json
 import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
-behaviour = sys.argv[1]
+behaviour, _, record = sys.argv[1].partition(":")  # RECORD is a file to write down what was heard
 reads_only = True
 
 
@@ -44,6 +45,8 @@ def called(message: dict[str, Any]) -> None:
     number = message["id"]
     text = {"content": [{"type": "text", "text": "seen"}]}
     if behaviour == "never_answers_calls":
+        if record:
+            Path(f"{record}.called").write_text(str(number))
         return
     if behaviour == "dies_in_calls":
         sys.stderr.write("out of cheese\n")
@@ -91,6 +94,8 @@ def main() -> None:
             say({"id": message["id"], "result": listed(message)})
         elif method == "tools/call":
             called(message)
+        elif method == "notifications/cancelled" and record:
+            Path(record).write_text(str(message["params"]["requestId"]))
         elif "id" in message and method:
             say({"id": message["id"], "error": {"code": -32601, "message": "Method not found"}})
 

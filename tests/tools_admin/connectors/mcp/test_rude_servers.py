@@ -11,7 +11,7 @@ import pytest
 
 from tests.product import eventually
 from tests.tools_admin.connectors.mcp.conftest import RUDE, call
-from tools_admin.connectors.base import ConnectorError, ConnectorUnavailable, ToolError
+from tools_admin.connectors.base import ConnectorError, ConnectorUnavailable, ToolChanged, ToolError
 from tools_admin.connectors.mcp import link as link_module
 from tools_admin.connectors.mcp import stdio
 
@@ -69,6 +69,36 @@ async def test_a_server_that_dies_is_started_anew(rude):
     assert await pid_of(connector) != before
 
 
+async def test_a_server_that_keeps_dying_is_left_alone_for_a_while(rude, monkeypatch):
+    monkeypatch.setattr(link_module, "PAUSE_SECONDS", 1_000)
+    monkeypatch.setattr(link_module, "LONGEST_PAUSE_SECONDS", 1_500)
+    connector = rude("dies_in_calls")
+    spec = (await connector.discover())[0]
+    for _ in range(2):
+        with pytest.raises(ConnectorUnavailable, match="ended the connection"):
+            await connector.call(spec, {})
+    with pytest.raises(ConnectorUnavailable, match=r"broke 2 times; it is tried again in \d+ s.*out of cheese"):
+        await connector.call(spec, {})
+    link = await connector._link()
+    link._not_before = 0.0  # time passes
+    with pytest.raises(ConnectorUnavailable, match="ended the connection"):
+        await connector.call(spec, {})
+    assert 1_400 < link._not_before - asyncio.get_running_loop().time() <= 1_500, "each pause is longer, up to a limit"
+
+
+async def test_a_stopped_call_is_cancelled_at_the_server(rude, tmp_path):
+    record, called = tmp_path / "cancelled", tmp_path / "cancelled.called"
+    connector = rude(f"never_answers_calls:{record}")
+    spec = (await connector.discover())[0]
+    going = asyncio.create_task(connector.call(spec, {}))
+    await asyncio.to_thread(eventually, called.exists, "the call has arrived")
+    going.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await going
+    await asyncio.to_thread(eventually, record.exists, "the server hears that the call was cancelled")
+    assert record.read_text() == called.read_text(), "the very call"
+
+
 async def test_an_endless_line_ends_the_connection(rude, monkeypatch):
     monkeypatch.setattr(stdio, "MAX_LINE_BYTES", 1_000_000)
     connector = rude("endless_line")
@@ -101,11 +131,11 @@ async def test_a_huge_answer_is_cut_by_the_tools_limit(rude):
     assert len((await connector.call(spec, {})).content) == 5_000_000  # the engine cuts it to the tool's limit
 
 
-async def test_a_reading_tool_that_turns_into_a_writing_one_is_not_called_again(rude):
+async def test_a_reading_tool_that_says_that_it_has_turned_into_a_writing_one_is_not_called_again(rude):
     connector = rude("turns_writing")
     spec = (await connector.discover())[0]
     assert (await connector.call(spec, {})).content == "seen"
-    with pytest.raises(ToolError, match=r"changes things. An administrator decides"):
+    with pytest.raises(ToolChanged, match=r"describes look differently"):
         await connector.call(spec, {})
     assert spec.description == "Looks."  # what models read is what the administrator saw
 
