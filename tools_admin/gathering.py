@@ -93,7 +93,7 @@ class GatheringStream(httpx2.AsyncByteStream):
             return  # everything is here
         protocol.pause_reading()
         try:
-            await asyncio.sleep(PAUSE_SECONDS)
+            await asyncio.sleep(PAUSE_SECONDS - asyncio.get_running_loop().time() % PAUSE_SECONDS)
         finally:
             protocol.resume_reading()
 
