@@ -76,9 +76,15 @@ class GatheringStream(httpx2.AsyncByteStream):
         self._response = response
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        content = self._response.content
+        protocol = self._response.connection.protocol if self._response.connection else None
+        # Else it resumes reading for each chunk that is taken out, and every token is a chunk: a tenth of the cost.
+        content._low_water = 0
         small_reads = 0
         with _errors_of_httpx():
-            while data := await self._response.content.readany():
+            while data := await content.readany():
+                if protocol is not None and protocol._reading_paused:  # much had come at once
+                    protocol.resume_reading()
                 yield data
                 small_reads = small_reads + 1 if len(data) < GULP_BYTES else 0
                 if small_reads >= PATIENT_AFTER:
@@ -88,14 +94,16 @@ class GatheringStream(httpx2.AsyncByteStream):
         self._response.close()  # a connection whose reply was read to its end is back in the pool already
 
     async def _gather(self) -> None:
-        protocol = self._response.connection.protocol if self._response.connection else None
-        if protocol is None:
+        """Leaves what comes in to the kernel until the next tick. All streams of the loop have the same, so they wake
+        it up together, and what they bring goes on together."""
+        transport = self._response.connection.transport if self._response.connection else None
+        if transport is None:
             return  # everything is here
-        protocol.pause_reading()
+        transport.pause_reading()
         try:
             await asyncio.sleep(PAUSE_SECONDS - asyncio.get_running_loop().time() % PAUSE_SECONDS)
         finally:
-            protocol.resume_reading()
+            transport.resume_reading()
 
 
 class _Vetted(AbstractResolver):

@@ -11,6 +11,7 @@ import pytest
 from tools_admin.gathering import PATIENT_AFTER, PAUSE_SECONDS, GatheringTransport
 
 PIECES = 200
+BURST = 100_000  # more than is kept of a reply that nobody reads
 
 
 async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -21,6 +22,10 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
                 writer.write(b"%03d " % number)
                 await writer.drain()
                 await asyncio.sleep(0.002)
+        elif b"/burst" in request:
+            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            writer.write(BURST * b"4\r\n1234\r\n" + b"0\r\n\r\n")
+            await writer.drain()
         else:
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
         if b"/last" in request:
@@ -57,3 +62,12 @@ async def test_plain_replies_do_not_wait(client: httpx2.AsyncClient) -> None:
     for _ in range(20):
         assert (await client.get("/plain")).json() == {}
     assert time.monotonic() - began < 20 * PAUSE_SECONDS
+
+
+async def test_a_reply_that_comes_all_at_once_in_small_chunks_is_read_to_its_end(client: httpx2.AsyncClient) -> None:
+    async with client.stream("GET", "/burst") as response:
+        size = 0
+        async for part in response.aiter_raw():
+            size += len(part)
+    assert size == BURST * 4
+    assert (await client.get("/plain")).json() == {}
