@@ -89,6 +89,7 @@ UNFOLD = {
                 "items": [
                     _page(_("Agents"), "support_agent", "tools_admin_agent", "tools_admin.edit_agents"),
                     _page(_("Agents' budgets"), "wallet", "tools_admin_agentbudget", "tools_admin.view_agentbudget"),
+                    _page(_("Comparisons"), "compare_arrows", "conversations_comparison", "accounts.configure"),
                 ],
             },
             {

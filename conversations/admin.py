@@ -22,7 +22,8 @@ from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, RangeDateFilter, RelatedDropdownFilter
 from unfold.decorators import display
 
-import conversations.admin_doubts  # noqa: F401 - registers itself
+import conversations.admin_doubts
+import conversations.comparison.admin  # noqa: F401 - both register themselves
 from conversations.models import Call, Inspection, Run, Settlement
 
 _COLOURS = {

@@ -6,7 +6,8 @@ from django.db import connection, transaction
 
 from accounts.models import Budget
 
-# Of each budget: what it says is used, and what calls and allotments that are still out add up to.
+# Of each budget: what it says is used, and what calls, allotments that are still out and comparisons of routes
+# add up to.
 SUMS = """
 SELECT budget.id, budget.used,
     coalesce((
@@ -21,6 +22,11 @@ SELECT budget.id, budget.used,
                                     ELSE run.allotted_tokens - run.tokens END)
         FROM conversations_run run JOIN conversations_allotment paid ON paid.run_id = run.id
         WHERE paid.budget_id = budget.id AND paid.amount > 0 AND paid.period_start = budget.period_start
+    ), 0)::bigint + coalesce((
+        SELECT sum(CASE budget.unit WHEN 'cost' THEN attempt.cost + attempt.judge_cost
+                                    ELSE attempt.input_tokens + attempt.output_tokens + attempt.judge_tokens END)
+        FROM conversations_comparisonattempt attempt JOIN conversations_comparison_payers paid USING (comparison_id)
+        WHERE paid.budget_id = budget.id AND attempt.ended_at >= budget.period_start
     ), 0)::bigint
 FROM accounts_budget budget ORDER BY budget.id
 """

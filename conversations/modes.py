@@ -36,7 +36,7 @@ async def agent_for(prepared: Prepared, shared: Mapping[str, Any]) -> Agent:
     if run.mode == RELAY:
         return RelayAgent(kit.model, kit.request, **shared)
     if run.mode == Mode.REACT:
-        return _agent(Route(str(Mode.REACT), ""), kit, shared)
+        return build_agent(Route(str(Mode.REACT), ""), kit, shared)
     chooser = PatientModel(kit.roles.get("fast", kit.model))
     forced = None if run.mode == Mode.AUTO else run.mode
     route = await route_request(
@@ -49,7 +49,7 @@ async def agent_for(prepared: Prepared, shared: Mapping[str, Any]) -> Agent:
     )
     if run.route != asdict(route):
         await in_thread(_keep, run, route)
-    return _agent(route, kit, shared)
+    return build_agent(route, kit, shared)
 
 
 def _keep(run: Run, route: Route) -> None:
@@ -57,7 +57,8 @@ def _keep(run: Run, route: Route) -> None:
     Run.objects.filter(id=run.id, epoch=run.epoch).update(route=run.route)
 
 
-def _agent(route: Route, kit: Equipment, shared: Mapping[str, Any]) -> Agent:
+def build_agent(route: Route, kit: Equipment, shared: Mapping[str, Any]) -> Agent:
+    """The agent of a mode that has been chosen."""
     options = {**shared, "instructions": kit.instructions, "limits": kit.limits}
     worker = {**options, "max_iterations": kit.max_iterations, "examples": kit.examples}
     if route.mode == Mode.REACT:

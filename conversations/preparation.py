@@ -87,7 +87,11 @@ def equip(
 
     `options` are the asker's for every request to the model, such as a temperature.
     """
-    model = configuration.chat_chain(models, clients, options)
+    return equipment_of(agent, user, configuration.chat_chain(models, clients, options))
+
+
+def equipment_of(agent: Agent | None, user: User, model: ChatModel) -> Equipment:
+    """The same with a model that is there already."""
     if agent is None:
         return Equipment(model, [])
     tools = configuration.engine_tools(configuration.tools_for(agent, user), user)
@@ -117,9 +121,9 @@ def _extended(equipment: Equipment, run: Run, clients: ModelClients) -> Equipmen
     if run.mode not in (Mode.DIRECT, Mode.REACT):
         chosen = {role: configuration.choose_for_role(role, run.user) for role in ROLES}
         roles = {role: configuration.chat_chain(chain(choice), clients) for role, choice in chosen.items() if choice}
-    workflows = []
+    workflows: list[Workflow] = []
     if run.mode in (Mode.DIRECT, Mode.AUTO):
-        workflows = [_workflow(row) for row in agent.lookups]
+        workflows = workflows_of(agent)
     return replace(
         equipment,
         delegates=delegates,
@@ -136,6 +140,10 @@ def _publishing(agent: Agent, user: User) -> Publishing:
         rows = ToolRow.objects.visible_to(user).filter(pk=agent.publish_tool_id)
         tool = next(iter(configuration.engine_tools(rows, user)), None)
     return Publishing(bool(agent.evaluates), bool(agent.sign_off), draft_rules(agent), tool)
+
+
+def workflows_of(agent: Agent) -> list[Workflow]:
+    return [_workflow(row) for row in agent.lookups]
 
 
 def _workflow(row: WorkflowRow) -> Workflow:

@@ -11,6 +11,7 @@ from django.db import DatabaseError, transaction
 from agentapp.celery import app
 from conversations import claims
 from conversations.approvals import expire_approvals
+from conversations.comparison import services as comparisons
 from conversations.lifecycle import end_run, enqueue, wake
 from conversations.models import Run
 from conversations.questions import expire_questions
@@ -27,12 +28,21 @@ def execute_run(run_id: str) -> None:
 
 
 @app.task
+def run_comparison(comparison_id: str) -> None:
+    from conversations.worker import process_worker
+
+    process_worker().compare(UUID(comparison_id))
+
+
+@app.task
 def sweep() -> None:
     """Brings back runs that lost their message or their worker, and ends those past their deadline."""
     with transaction.atomic():
         due = claims.due_runs()
     for run_id in due:
         enqueue(run_id)
+    for comparison_id in comparisons.due():
+        comparisons.enqueue(comparison_id)
     expire_approvals()
     expire_questions()
     for run_id in claims.overdue_runs():

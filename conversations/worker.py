@@ -53,6 +53,7 @@ class Worker:
         self._models = ModelClients()
         self._permissions = Permissions()
         self._runs: dict[UUID, _Held] = {}
+        self._comparisons: set[asyncio.Task[None]] = set()
         self._draining = False
         self._background: list[asyncio.Task[None]] = []
         threading.Thread(target=self._live, name="runs", daemon=True).start()
@@ -64,6 +65,14 @@ class Worker:
             future.result()
         except CancelledError:
             log.info("Run %s was stopped.", run_id)
+
+    def compare(self, comparison_id: UUID) -> None:
+        """The same for a comparison of routes."""
+        future: Future[None] = asyncio.run_coroutine_threadsafe(self._compare(comparison_id), self.loop)
+        try:
+            future.result()
+        except CancelledError:
+            log.info("Comparison %s was put back.", comparison_id)
 
     def drain(self) -> None:
         """Takes no new runs; what is still going on after the grace time goes back into the queue."""
@@ -109,9 +118,23 @@ class Worker:
         elif error := held.task.exception():
             raise error
 
+    async def _compare(self, comparison_id: UUID) -> None:
+        from conversations.comparison.running import execute
+
+        if self._draining:
+            return
+        job = asyncio.create_task(execute(comparison_id, self._models, self._permissions))
+        self._comparisons.add(job)
+        try:
+            await job
+        finally:
+            self._comparisons.discard(job)
+
     def _stop_all(self, reason: str) -> None:
         for held in self._runs.values():
             held.stop(reason)
+        for job in self._comparisons:
+            job.cancel()
 
     async def _beat_for_ever(self) -> None:
         while True:

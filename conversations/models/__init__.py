@@ -5,6 +5,7 @@ request to a row is `visible_to(user)`.
 """
 
 from conversations.models.asked import RELAY, Asked
+from conversations.models.comparison import Comparison, ComparisonAttempt
 from conversations.models.files import Artifact
 from conversations.models.money import Allotment
 from conversations.models.people import Approval, Inspection, Interrupt, Question, Settlement
@@ -18,6 +19,8 @@ __all__ = [
     "Artifact",
     "Asked",
     "Call",
+    "Comparison",
+    "ComparisonAttempt",
     "Conversation",
     "Doubt",
     "Inspection",

@@ -74,12 +74,12 @@ class ScriptedWorker:
             name = choice["function"]["name"]
             arguments = self._decision(name, tools[0]["function"]["parameters"], messages)
             return Message.assistant("", [ToolCall("forced", name, arguments)])
-        names = {tool["function"]["name"] for tool in tools}
         if "Your step:\n" in _request(messages):
             return self._step(messages)
-        if names and not names & {call.tool for call in self._script.calls} and self._script.calls:
-            return self._delegated(messages, sorted(names)[0])
-        if names:
+        functions = [tool["function"] for tool in tools]
+        if len(functions) == 1 and "request" in functions[0]["parameters"].get("properties", ()):
+            return self._delegated(messages, functions[0]["name"])
+        if functions:
             return self._next_call(messages)
         return Message.assistant(self._worded(messages))
 

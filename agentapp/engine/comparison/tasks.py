@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NoReturn
 
 from jsonschema import Draft202012Validator, SchemaError
@@ -62,6 +62,21 @@ class Task:
     tolerance: float = 0.0
     fault: Fault | None = None
     script: Script | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON value that `from_dict` turns into an equal task."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Task:
+        fault, script = data["fault"], data["script"]
+        return cls(
+            **{
+                **data,
+                "fault": fault and Fault(**fault),
+                "script": script and Script([ScriptedCall(**call) for call in script["calls"]], script["answer"]),
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True)
