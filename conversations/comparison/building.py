@@ -82,6 +82,7 @@ class _Gate:
     """Permission at the moment of each call. Nobody is there to be asked, so only what just reads may run."""
 
     user_id: int
+    agent_id: int | None
     reading: Collection[str]
     permissions: Permissions
     prices: dict[str, int] = field(default_factory=dict)
@@ -90,7 +91,7 @@ class _Gate:
         if isinstance(tool, CatalogTool | AgentTool):
             return Allow()
         name, _given = addressed(tool, arguments)
-        permit = await self.permissions.of_tool(self.user_id, name)
+        permit = await self.permissions.of_tool(self.user_id, self.agent_id, name)
         if permit is None:
             return Deny(f"The tool {name} is not available any more.")
         if permit.needs_approval or name not in self.reading:
@@ -131,7 +132,7 @@ def equip(comparison: Comparison, task: Task, clients: ModelClients) -> Kit:
 async def bench(comparison: Comparison, task: Task, route: str, kit: Kit, permissions: Permissions) -> Bench:
     """An agent of this route over a fresh journal. Its only model is the comparison's, in every role."""
     journal, faulty = MemoryJournal(), FaultyTools(task.fault)
-    gate = _Gate(comparison.user_id, kit.reading, permissions)
+    gate = _Gate(comparison.user_id, comparison.agent_id, kit.reading, permissions)
     made = replace(kit.equipment, tools=faulty.wrap(kit.equipment.tools))
     shared = {"journal": journal, "gate": gate.decide}
     return Bench(await _agent(route, task, made, shared), faulty, journal, gate, kit.pricing)

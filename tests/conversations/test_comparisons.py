@@ -50,7 +50,7 @@ def committed(transactional_db: None) -> None:
 class Permitted(Permissions):
     """What the rows of this test's transaction allow: another connection would not see them."""
 
-    async def of_tool(self, user_id: int, tool_name: str) -> Permit | None:
+    async def of_tool(self, user_id: int, agent_id: int | None, tool_name: str) -> Permit | None:
         return Permit(False, 0, False)
 
 
