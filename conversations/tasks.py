@@ -16,6 +16,7 @@ from conversations.lifecycle import end_run, enqueue, wake
 from conversations.models import Run
 from conversations.questions import expire_questions
 from tools_admin.services import sync_environment
+from tools_admin.tasks import resume_documents
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +46,7 @@ def sweep() -> None:
         comparisons.enqueue(comparison_id)
     expire_approvals()
     expire_questions()
+    resume_documents()
     for run_id in claims.overdue_runs():
         with transaction.atomic():
             run = Run.objects.active().select_for_update().filter(id=run_id).first()

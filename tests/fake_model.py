@@ -11,6 +11,7 @@ import re
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -39,6 +40,18 @@ def think(request: dict[str, Any]) -> Reply:
     return {"text": f"Hello! You wrote: {question[:200]}"}
 
 
+ALIKE = {"lodging": "hotel", "accommodation": "hotel", "rooms": "hotel", "vacation": "holiday", "leave": "holiday"}
+DIMENSIONS = 256
+
+
+def vector_of(text: str) -> list[float]:
+    """Words as places in a vector, those that mean the same in the same place."""
+    vector = [0.01] * DIMENSIONS
+    for word in re.findall(r"\w+", text.lower()):
+        vector[zlib.crc32(ALIKE.get(word, word).encode()) % DIMENSIONS] += 1.0
+    return vector
+
+
 class FakeModel:
     """`start()` listens on a loopback port, in a thread of its own; `stop()` makes it unreachable."""
 
@@ -48,6 +61,8 @@ class FakeModel:
         self.latency = 0.0
         self.requests: list[dict[str, Any]] = []
         self.hangups = 0
+        self.embedded: list[dict[str, Any]] = []  # requests for vectors
+        self.no_vectors = ""  # why there are none
         self._loop = asyncio.new_event_loop()
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
@@ -92,7 +107,9 @@ class FakeModel:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
                 body = await reader.readexactly(int(length.group(1))) if length else b"{}"
-                if head.startswith(b"GET"):
+                if b"/embeddings " in head.partition(b"\r\n")[0]:
+                    await self._embed(json.loads(body), writer)
+                elif head.startswith(b"GET"):
                     await _send(writer, 200, {"object": "list", "data": [{"id": "fake-model", "object": "model"}]})
                 else:
                     await self._answer(json.loads(body), writer)
@@ -101,6 +118,15 @@ class FakeModel:
         finally:
             self._open.discard(writer)
             writer.close()
+
+    async def _embed(self, request: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+        self.embedded.append(request)
+        if self.no_vectors:
+            await _send(writer, 500, {"error": {"message": self.no_vectors}})
+            return
+        rows = [{"index": n, "embedding": vector_of(text)} for n, text in enumerate(request["input"])]
+        usage = {"prompt_tokens": 10 * len(rows), "total_tokens": 10 * len(rows)}
+        await _send(writer, 200, {"object": "list", "data": rows, "usage": usage})
 
     async def _answer(self, request: dict[str, Any], writer: asyncio.StreamWriter) -> None:
         self.requests.append(request)

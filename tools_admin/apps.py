@@ -2,7 +2,9 @@ from typing import Any
 
 from django.apps import AppConfig
 from django.apps import apps as registry
-from django.db.models.signals import m2m_changed, post_migrate
+from django.core.exceptions import ImproperlyConfigured
+from django.db import DatabaseError, connections
+from django.db.models.signals import m2m_changed, post_migrate, pre_migrate
 from django.utils.translation import gettext_lazy as _
 
 
@@ -13,8 +15,23 @@ class ToolsAdminConfig(AppConfig):
     def ready(self) -> None:
         from tools_admin.models import Agent
 
+        pre_migrate.connect(_prepare_vectors, sender=self)
         post_migrate.connect(_seed, sender=self)
         m2m_changed.connect(_open_admin_to_editors, sender=Agent.editors.through)
+
+
+def _prepare_vectors(using: str, **_: Any) -> None:
+    """The type of our columns for vectors: pgvector is a part of the database that is asked for."""
+    try:
+        with connections[using].cursor() as cursor:
+            cursor.execute("SELECT FROM pg_extension WHERE extname = 'vector'")
+            if cursor.fetchone() is None:
+                cursor.execute("CREATE EXTENSION vector")
+    except DatabaseError as error:
+        raise ImproperlyConfigured(
+            "The database needs pgvector 0.8 or newer. Install it, then let a superuser run "
+            f"CREATE EXTENSION vector in it. The database says: {str(error).strip()[:300]}"
+        ) from None
 
 
 def _seed(apps: Any = registry, **_: Any) -> None:

@@ -13,6 +13,7 @@ import orjson
 from agentapp.engine import Message, ModelError, ModelUnavailable, OpenAIChatModel, Usage, extract_json
 from agentapp.engine.openai_errors import error_object, error_of_response, without_secret
 from tools_admin.clients import ModelClients, chat_model, headers_of
+from tools_admin.knowledge.embedding import NoVectors, embed
 from tools_admin.models import LanguageModel, Provider
 
 Found = tuple[bool, str]  # whether the model can, and what it did
@@ -162,21 +163,10 @@ _ATTEMPTS: tuple[tuple[tuple[str, ...], Any], ...] = (
 
 
 async def _check_embedding(row: LanguageModel, clients: ModelClients, began: float) -> dict[str, Any]:
-    http: Any = clients.get(row.provider)._client
-    headers = {name: text for name, text in headers_of(row.provider).items() if text is not None}
-    body = {"model": row.name, "input": ["ready"], **row.provider.extra_body, **row.extra_body}
     try:
-        url = f"{row.provider.base_url.rstrip('/')}/embeddings"
-        response = await http.post(
-            url, headers={**headers, "Content-Type": "application/json"}, content=json.dumps(body)
-        )
-        if response.status_code >= 300:
-            raise error_of_response(response.status_code, response.headers, _safe(response.content, row.provider))
-        size = len(orjson.loads(response.content)["data"][0]["embedding"])
-    except (ModelError, http_errors()) as error:
-        return {"seconds": _since(began), "error": words(error)}
-    except (ValueError, KeyError, IndexError, TypeError):
-        return {"seconds": _since(began), "error": "The endpoint did not answer with a vector."}
+        size = len((await embed(row, ["ready"], clients)).vectors[0])
+    except NoVectors as error:
+        return {"seconds": _since(began), "error": str(error)}
     return {"seconds": _since(began), "said": f"{size} dimensions", "abilities": {}}
 
 

@@ -7,6 +7,7 @@ from accounts.models import Budget
 from tools_admin.agents import Agent, Workflow
 from tools_admin.connector_models import Connector, Document, Tool
 from tools_admin.credential_models import AuthScheme, Credential
+from tools_admin.knowledge_models import EmbeddingUse, KnowledgeDocument, Passage
 from tools_admin.language_models import LanguageModel, Provider
 from tools_admin.route_models import Route, RouteEntry
 from tools_admin.version_models import AgentVersion
@@ -19,7 +20,10 @@ __all__ = [
     "Connector",
     "Credential",
     "Document",
+    "EmbeddingUse",
+    "KnowledgeDocument",
     "LanguageModel",
+    "Passage",
     "Provider",
     "Route",
     "RouteEntry",

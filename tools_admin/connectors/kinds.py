@@ -57,6 +57,13 @@ KINDS = {
         "tools_admin.connectors.sql.connector.SqlConnector",
         "tools_admin.connectors.sql.forms.SqlForm",
     ),
+    "knowledge": Kind(
+        _("Documents"),
+        _("A collection of documents that agents search and cite: PDF, Word, HTML, Markdown, text, CSV."),
+        "tools_admin.connectors.knowledge.connector.KnowledgeConnector",
+        "tools_admin.connectors.knowledge.forms.KnowledgeForm",
+        signs_in=False,
+    ),
     "mcp": Kind(
         _("MCP server"),
         _("Tools that a server offers by the Model Context Protocol."),
