@@ -120,7 +120,9 @@ UNFOLD = {
                         "icon": "monitor_heart",
                         "link": reverse_lazy("admin_health"),
                         "permission": _holds("accounts.configure"),
-                    }
+                    },
+                    _page(_("Webhooks"), "webhook", "conversations_webhook", "accounts.configure"),
+                    _page(_("Deliveries"), "outgoing_mail", "conversations_delivery", "accounts.configure"),
                 ],
             },
         ],

@@ -23,7 +23,8 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, RangeDateFilt
 from unfold.decorators import display
 
 import conversations.admin_doubts
-import conversations.comparison.admin  # noqa: F401 - both register themselves
+import conversations.admin_webhooks
+import conversations.comparison.admin  # noqa: F401 - all register themselves
 from conversations.models import Call, Inspection, Run, Settlement
 
 _COLOURS = {

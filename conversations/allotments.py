@@ -26,6 +26,7 @@ from agentapp.engine import LimitReached
 from conversations import live
 from conversations.errors import LeaseLost
 from conversations.models import Allotment, Call, Run
+from conversations.webhooks import outbox
 from tools_admin.models import AgentBudget
 
 LOOK_AGAIN = timedelta(minutes=10)
@@ -250,3 +251,5 @@ def _warn(budget: Budget, run: Run) -> None:
     }
     data: dict[str, Any] = {"code": "budget_low", "message": text}
     transaction.on_commit(lambda: live.tell_user(run.user_id, "notice", data))
+    figures = {"budget": budget.pk, "owner": _owner(budget), "unit": str(budget.unit), "period": str(budget.period)}
+    outbox.tell("budget.near", run.user_id, {**figures, "limit": budget.limit, "used": budget.used, "run": str(run.id)})

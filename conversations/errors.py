@@ -95,6 +95,8 @@ _NOT_FOUND = {
     "question": _("This question does not exist or is not yours."),
     "request": _("This request does not exist or is not yours."),
     "run": _("This run does not exist or is not yours."),
+    "webhook": _("This webhook does not exist or is not yours."),
+    "delivery": _("This delivery does not exist or is not yours."),
 }
 
 
@@ -104,7 +106,10 @@ class NotFound(ConversationError):
     code = "not_found"
     status = 404
 
-    def __init__(self, what: Literal["agent", "conversation", "message", "question", "request", "run"]) -> None:
+    def __init__(
+        self,
+        what: Literal["agent", "conversation", "delivery", "message", "question", "request", "run", "webhook"],
+    ) -> None:
         super().__init__(_NOT_FOUND[what])
 
 

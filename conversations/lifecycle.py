@@ -23,6 +23,7 @@ from conversations.crash_points import reach
 from conversations.endings import close_calls, open_steps, what_is_open
 from conversations.events import KeyedEvent
 from conversations.models import RELAY, Approval, Asked, Call, Conversation, Interrupt, Message, Question, Run, RunEvent
+from conversations.webhooks import outbox
 from tools_admin.services import agent_for
 
 log = logging.getLogger(__name__)
@@ -93,6 +94,7 @@ def end_run(
         run.questions.pending().update(state=Question.State.SUPERSEDED)
     add_events(run, [*closing, KeyedEvent.of("end/done", Event("done", _done(run, message)))], ended=True)
     run.save()
+    outbox.tell_end(run)
     leaf = _hand_over(run, left, message.id if message else tip)
     Conversation.objects.filter(id=run.conversation_id).update(updated_at=Now(), leaf=leaf)
     after_commit(tell_run, run)
@@ -139,6 +141,8 @@ def suspend(run: Run, reason: str, request: dict[str, Any]) -> None:
     data |= {"mode": run.mode, "model": run.model}
     add_events(run, [KeyedEvent(f"run/waiting/{run.epoch}", "run", data)])
     run.save()
+    if reason == "approval":
+        outbox.tell_waiting(run)
     after_commit(tell_run, run)
     after_commit(enqueue_next, run.user_id)
 

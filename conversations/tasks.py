@@ -15,6 +15,7 @@ from conversations.comparison import services as comparisons
 from conversations.lifecycle import end_run, enqueue, wake
 from conversations.models import Run
 from conversations.questions import expire_questions
+from conversations.webhooks import outbox
 from tools_admin.services import sync_environment
 from tools_admin.tasks import resume_documents
 
@@ -36,6 +37,13 @@ def run_comparison(comparison_id: str) -> None:
 
 
 @app.task
+def deliver_webhook(delivery_id: str) -> None:
+    from conversations.webhooks.delivery import deliver
+
+    deliver(UUID(delivery_id))
+
+
+@app.task
 def sweep() -> None:
     """Brings back runs that lost their message or their worker, and ends those past their deadline."""
     with transaction.atomic():
@@ -47,6 +55,8 @@ def sweep() -> None:
     expire_approvals()
     expire_questions()
     resume_documents()
+    for delivery in outbox.due_deliveries():
+        outbox.enqueue(delivery)
     for run_id in claims.overdue_runs():
         with transaction.atomic():
             run = Run.objects.active().select_for_update().filter(id=run_id).first()

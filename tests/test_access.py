@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from accounts.services import create_api_key, revoke_api_key
-from conversations.models import Approval, Artifact, Conversation, Message, Run
+from conversations.models import Approval, Artifact, Conversation, Delivery, Message, Run, Webhook
 from tests.factories import make_conversation, make_message, make_run, make_user
 
 # All that somebody without an account may see.
@@ -77,7 +77,10 @@ def owned(db: None) -> dict[str, UUID | int]:
     approval = Approval.objects.create(
         run=run, key="react/1/tool/0", tool_name="send", arguments={}, digest="x", expires_at=timezone.now()
     )
-    return {**ids, "artifact_id": file.id, "approval_id": approval.id}
+    webhook = Webhook.objects.create(user=run.user, url="https://hooks.example/", events=["run.finished"])
+    delivery = Delivery.objects.create(webhook=webhook, event="ping", payload={}, state="delivered")
+    hooks = {"webhook_id": webhook.id, "delivery_id": delivery.id}
+    return {**ids, **hooks, "artifact_id": file.id, "approval_id": approval.id}
 
 
 def test_the_walk_sees_the_site() -> None:
@@ -176,4 +179,7 @@ def _key_of(cast: str, owner: User) -> tuple[str, set[int]]:
 
 
 def _state() -> tuple[object, ...]:
-    return tuple(list(rows.order_by("pk").values()) for rows in (Conversation.objects, Message.objects, Run.objects))
+    return tuple(
+        list(rows.order_by("pk").values())
+        for rows in (Conversation.objects, Message.objects, Run.objects, Webhook.objects, Delivery.objects)
+    )

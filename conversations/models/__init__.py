@@ -11,6 +11,7 @@ from conversations.models.money import Allotment
 from conversations.models.people import Approval, Inspection, Interrupt, Question, Settlement
 from conversations.models.record import Call, Doubt, Run, RunEvent
 from conversations.models.talk import Conversation, Message
+from conversations.models.webhooks import Delivery, Webhook
 
 __all__ = [
     "RELAY",
@@ -22,6 +23,7 @@ __all__ = [
     "Comparison",
     "ComparisonAttempt",
     "Conversation",
+    "Delivery",
     "Doubt",
     "Inspection",
     "Interrupt",
@@ -30,4 +32,5 @@ __all__ = [
     "Run",
     "RunEvent",
     "Settlement",
+    "Webhook",
 ]
