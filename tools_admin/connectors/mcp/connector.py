@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -153,17 +154,30 @@ def _hearer() -> ProgressFnT:
 
 
 async def _list_resources(client: Client) -> ToolResult:
-    lines: list[str] = []
+    """What there is to read, then the patterns of addresses by which more can be read."""
+    lines = [_line(item.uri, item) for item in await _all(client.list_resources, "resources")]
+    with contextlib.suppress(MCPError):  # servers without patterns do not know the question
+        lines += [
+            _line(item.uri_template, item) for item in await _all(client.list_resource_templates, "resource_templates")
+        ]
+    return ToolResult("\n".join(lines) or "There are no resources.")
+
+
+async def _all(ask: Callable[..., Awaitable[Any]], name: str) -> list[Any]:
+    items: list[Any] = []
     cursor = None
     for _ in range(catalogue.MAX_PAGES):
-        page = await client.list_resources(cursor=cursor)
-        for item in page.resources:
-            described = f": {' '.join(item.description.split())[:200]}" if item.description else ""
-            lines.append(f"{item.uri} ({item.name}){described}")
+        page = await ask(cursor=cursor)
+        items += getattr(page, name)
         cursor = page.next_cursor
-        if not cursor or len(lines) > MAX_RESOURCES:
+        if not cursor or len(items) > MAX_RESOURCES:
             break
-    return ToolResult("\n".join(lines[:MAX_RESOURCES]) or "There are no resources.")
+    return items[:MAX_RESOURCES]
+
+
+def _line(address: str, item: Any) -> str:
+    described = f": {' '.join(item.description.split())[:200]}" if item.description else ""
+    return f"{address} ({item.name}){described}"
 
 
 async def _visit(error: MCPError) -> None:

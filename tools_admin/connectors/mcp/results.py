@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import mimetypes
 from collections.abc import Iterable
@@ -29,7 +28,7 @@ class _Collected:
         kind = (content_type or "application/octet-stream").split(";")[0].strip().lower()[:100]
         try:
             data = base64.b64decode(encoded, validate=True)
-        except binascii.Error:
+        except ValueError:  # no base64, or letters that it does not have
             self.texts.append(f"[{name}: broken data]")
             return
         if kind.startswith("text/") or kind == "application/json":

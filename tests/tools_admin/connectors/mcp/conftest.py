@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.product import eventually
+from tests.product import eventually, free_port
 from tools_admin.connectors.base import Setup, ToolSpec
 from tools_admin.connectors.mcp.connector import McpConnector
 from tools_admin.connectors.mcp.links import links
@@ -51,12 +51,24 @@ def everything_url() -> Iterator[str]:
 @contextmanager
 def everything_over_http() -> Iterator[str]:
     """`server-everything` with Streamable HTTP; gives its address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
+    with _listening([str(NODE_BIN / "mcp-server-everything"), "streamableHttp"], port, PORT=str(port)) as url:
+        yield url
+
+
+@contextmanager
+def over_http(*command: str) -> Iterator[str]:
+    """A server of the standard streams with Streamable HTTP before it; gives its address."""
+    port = free_port()
+    with _listening([sys.executable, str(Path(__file__).with_name("over_http.py")), str(port), *command], port) as url:
+        yield url
+
+
+@contextmanager
+def _listening(command: list[str], port: int, **environment: str) -> Iterator[str]:
     process = subprocess.Popen(
-        [str(NODE_BIN / "mcp-server-everything"), "streamableHttp"],
-        env={"PORT": str(port), "PATH": "/usr/local/bin:/usr/bin:/bin"},
+        command,
+        env={"PATH": "/usr/local/bin:/usr/bin:/bin", **environment},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -93,3 +105,10 @@ async def call(connector: McpConnector, name: str, **arguments):
     """A call as an agent's: with the tool as the server described it."""
     specs = {spec.key: spec for spec in await connector.discover()}
     return await connector.call(specs.get(name) or ToolSpec(name, "", {}, key=name), arguments)
+
+
+@pytest_asyncio.fixture
+async def reach():
+    """Connects to an address of this machine; all connections are closed at the end."""
+    yield lambda url: McpConnector(Setup({"base_url": url}, allowed_hosts=frozenset({"127.0.0.1"}), version=url))
+    await links().close_all()

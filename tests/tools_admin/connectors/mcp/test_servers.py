@@ -7,7 +7,7 @@ import pytest
 
 from agentapp.engine import EffectClass
 from tests.tools_admin.connectors.contract import check_contract
-from tests.tools_admin.connectors.mcp.conftest import BIN, NODE_BIN, call, going_on
+from tests.tools_admin.connectors.mcp.conftest import BIN, NODE_BIN, call, going_on, over_http
 from tools_admin.connectors.base import Authorization, ConnectorError, ConnectorUnavailable, Setup, ToolError
 from tools_admin.connectors.mcp.connector import McpConnector
 from tools_admin.connectors.mcp.links import links
@@ -57,6 +57,19 @@ async def test_filesystem(serve, tmp_path):
         await call(connector, "read_text_file", path="/etc/passwd")
 
 
+async def test_servers_of_the_standard_streams_on_the_web(reach, repository, tmp_path):
+    with over_http(str(BIN / "mcp-server-time"), "--local-timezone", "UTC") as url:
+        result = await call(reach(url), "get_current_time", timezone="Europe/Berlin")
+        assert result.content.count("Europe/Berlin") == 1
+    with over_http(str(BIN / "mcp-server-git"), "--repository", repository) as url:
+        assert "new.txt" in (await call(reach(url), "git_status", repo_path=repository)).content
+    (tmp_path / "hello.txt").write_text("Hello there")
+    with over_http(str(NODE_BIN / "mcp-server-filesystem"), str(tmp_path)) as url:
+        assert "Hello there" in (await call(reach(url), "read_text_file", path=str(tmp_path / "hello.txt"))).content
+        with pytest.raises(ToolError, match="Access denied"):
+            await call(reach(url), "read_text_file", path="/etc/passwd")
+
+
 async def test_everything(both):
     assert (await call(both, "echo", message="hi")).content == "Echo: hi"
     structured = await call(both, "get-structured-content", location="New York")
@@ -80,6 +93,7 @@ async def test_images_and_resources_become_files_and_text(both):
     assert "demo://resource/dynamic/text/2" in links.content
     listed = (await call(both, "resources/list")).content
     assert listed.count("demo://") >= 5
+    assert "demo://resource/dynamic/text/{resourceId}" in listed
     assert "Resource 2" in (await call(both, "resources/read", uri="demo://resource/dynamic/text/2")).content
     with pytest.raises(ToolError, match="The server says"):
         await call(both, "resources/read", uri="demo://nothing")
