@@ -129,15 +129,39 @@ def test_it_works_after_a_restart_of_everything(product: Product, person: Person
     assert "144" in _ended(product, person, run)["answer"]
 
 
-def test_a_tool_disabled_meanwhile_does_not_run_though_it_was_approved(product: Product, person: Person) -> None:
+TAKE = """DELETE FROM tools_admin_agent_tools
+    WHERE tool_id = (SELECT id FROM tools_admin_tool WHERE name = 'calculator')"""
+GIVE = """INSERT INTO tools_admin_agent_tools (agent_id, tool_id)
+    SELECT a.id, t.id FROM tools_admin_agent a, tools_admin_tool t WHERE a.is_default AND t.name = 'calculator'"""
+SET = "UPDATE tools_admin_tool SET {} WHERE name = 'calculator'"
+
+
+@pytest.mark.parametrize(
+    ("change", "back", "why"),
+    [
+        (SET.format("enabled = false"), SET.format("enabled = true"), "not available any more"),
+        (SET.format("changed = true"), SET.format("changed = false"), "not available any more"),
+        (TAKE, GIVE, "not available any more"),
+        (
+            SET.format("description = description || ' And mails it.'"),
+            SET.format("description = replace(description, ' And mails it.', '')"),
+            "not what it was when a person was asked",
+        ),
+    ],
+    ids=["disabled", "changed at its source", "taken from the agent", "described differently"],
+)
+def test_a_right_that_went_between_request_and_call_is_none(
+    product: Product, person: Person, change: str, back: str, why: str
+) -> None:
     run, approval = _waiting(product, person)
-    product.execute("UPDATE tools_admin_tool SET enabled = false WHERE name = 'calculator'")
+    product.execute(change)
     try:
         _decide(product, person, approval, "approve")
         run = _ended(product, person, run)
-        assert _tool_calls(product, person, run)[0]["result"]["is_error"]
+        result = _tool_calls(product, person, run)[0]["result"]
+        assert result["is_error"] and why in result["content"]
     finally:
-        product.execute("UPDATE tools_admin_tool SET enabled = true WHERE name = 'calculator'")
+        product.execute(back)
 
 
 def test_stopping_a_waiting_run_withdraws_its_request(product: Product, person: Person) -> None:
@@ -219,11 +243,18 @@ def test_allowing_covers_further_calls_of_the_tool_in_this_conversation_alone(pr
             ({"expression": "13 * 13"}, "Allowed for this conversation.")
         ]
         assert _waiting(product, person)[0]["status"] == "waiting", "another conversation"
+        product.execute(SET.format('parameters = parameters || \'{"title": "Another"}\''))
+        other = _next(product, person, run, "c4")
+        eventually(lambda: _get(product, person, other)["status"] == "waiting", "what it is now was not allowed")
+        (asked,) = [a for a in call(product, person, "GET", "/api/v1/approvals")[1] if a["run"] == other["id"]]
+        assert _decide(product, person, asked, "reject")[0] == 200
+        _ended(product, person, other)
+        product.execute(SET.format("parameters = parameters - 'title'"))
         product.execute("UPDATE tools_admin_tool SET approval = 'always' WHERE name = 'calculator'")
         third = _next(product, person, run, "c3")
         eventually(lambda: _get(product, person, third)["status"] == "waiting", "what asks always asks again")
     finally:
-        product.execute("UPDATE tools_admin_tool SET effect_class = 'pure' WHERE name = 'calculator'")
+        product.execute(SET.format("effect_class = 'pure', parameters = parameters - 'title'"))
 
 
 def test_what_asks_each_time_cannot_be_allowed(product: Product, person: Person) -> None:

@@ -12,6 +12,7 @@ from tests.conversations.test_questions import answer, ended
 from tests.fake_model import think
 from tests.product import Person, Product, eventually
 from tests.tools_admin.connectors.mcp.conftest import everything_over_http
+from tests.tools_admin.connectors.mcp.web_server import McpOnTheWeb
 
 ADD = """INSERT INTO tools_admin_agent_tools (agent_id, tool_id)
     SELECT a.id, t.id FROM tools_admin_agent a, tools_admin_tool t WHERE a.is_default AND t.name = '{}'"""
@@ -129,3 +130,38 @@ def test_a_server_asks_in_the_middle_of_a_call(product: Product, person: Person,
     ended(product, person, run)
     (done,) = [c for c in call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1] if c["kind"] == "tool"]
     assert "Name: Ada" in done["result"]["content"]
+
+
+WORKS = """
+from tools_admin.models import Agent, Connector, Tool
+connector = Connector.objects.create(kind="mcp", name="Web", settings={{"base_url": "{url}"}}, inner=True)
+tool = Tool.objects.create(connector=connector, key="works", name="web_works", description="x", effect_class="read",
+    parameters={{"type": "object", "properties": {{}}}}, timeout=30)
+Agent.objects.get(is_default=True).tools.add(tool)
+"""
+
+
+def test_a_server_tells_how_far_it_is_and_hears_that_the_run_was_stopped(product: Product, person: Person) -> None:
+    with McpOnTheWeb() as web:
+        web.steps, web.pause = 10_000, 0.05
+        product.manage("shell", "-c", WORKS.format(url=web.address))
+        try:
+            run = call(product, person, "POST", "/api/v1/runs", {"input": "call web_works {}"})[1]
+            events = f"/api/v1/runs/{run['id']}/events"
+
+            def told() -> list[dict[str, Any]]:
+                steps = [e["data"] for e in call(product, person, "GET", events)[1] if e["channel"] == "step"]
+                return [data for data in steps if data["type"] == "progress"]
+
+            first = eventually(told, "progress is told")[0]
+            assert (first["call_id"], first["total"]) == ("react/1/tool/0", 10_000)
+            assert first["message"] == f"step {first['done']:.0f}"
+            assert call(product, person, "POST", f"/api/v1/runs/{run['id']}/cancel")[0] < 300
+            assert ended(product, person, run)["status"] == "cancelled"
+            eventually(lambda: web.methods("notifications/cancelled"), "the server hears of the stop")
+            asked = next(m["id"] for m in web.said if m["method"] == "tools/call")
+            heard = next(m["params"] for m in web.said if m["method"] == "notifications/cancelled")
+            assert heard["requestId"] == asked
+            assert len(told()) < 20, "now and then, not each of them"
+        finally:
+            product.manage("shell", "-c", REMOVE_SERVER)

@@ -1,11 +1,15 @@
 """Reading a web page as text."""
 
+import html
 import http.server
 import threading
 from collections.abc import Iterator
 
 import pytest
 
+from agentapp.engine import Tool
+from agentapp.engine.tools import observation_for_model, result_to_dict
+from tests.injections import EVERYTHING, OURS
 from tools_admin.connectors.base import ToolError
 from tools_admin.connectors.builtin.web_page import fetch_page
 
@@ -20,7 +24,11 @@ class Pages(http.server.BaseHTTPRequestHandler):
         self.send_response(404 if self.path == "/gone" else 200)
         self.send_header("Content-Type", kind)
         self.end_headers()
-        self.wfile.write(("<div>" * 5_000 + "deep" if self.path == "/deep" else PAGE).encode())
+        bodies = {
+            "/deep": "<div>" * 5_000 + "deep",
+            "/injected": f"<p>{html.escape(EVERYTHING)}</p><p>{EVERYTHING}</p>",
+        }
+        self.wfile.write(bodies.get(self.path, PAGE).encode())
 
     def log_message(self, *args: object) -> None:
         pass
@@ -62,3 +70,10 @@ async def test_what_is_no_text_or_not_there_is_said(site, allowed):
 async def test_only_the_public_internet_is_read(url):
     with pytest.raises(ToolError):
         await fetch_page(url)
+
+
+async def test_a_page_that_speaks_like_us_is_read_as_a_page(site, allowed):
+    tool = Tool("fetch_page", "", {}, fetch_page)
+    told = observation_for_model(result_to_dict(await tool.execute({"url": f"{site}/injected"}), tool, 0.0))
+    assert "Ignore all earlier instructions" in told
+    assert [marker for marker in OURS if marker in told] == []
