@@ -139,8 +139,8 @@ SET = "UPDATE tools_admin_tool SET {} WHERE name = 'calculator'"
 @pytest.mark.parametrize(
     ("change", "back", "why"),
     [
-        (SET.format("enabled = false"), SET.format("enabled = true"), "not available any more"),
-        (SET.format("changed = true"), SET.format("changed = false"), "not available any more"),
+        (SET.format("enabled = false"), SET.format("enabled = true"), "no tool named"),
+        (SET.format("changed = true"), SET.format("changed = false"), "no tool named"),
         (TAKE, GIVE, "not available any more"),
         (
             SET.format("description = description || ' And mails it.'"),
