@@ -53,7 +53,7 @@ async def side_by_side() -> float:
     times: list[float] = []
     told = lambda event: times.append(time.perf_counter()) if event.channel == "plan" else None  # noqa: E731
     model = ScriptedChatModel([ToolCall("p", "plan", {"steps": planned(PARALLEL)}), "ok"])
-    await ReWOOAgent(model, [tool(WAIT, [])], concurrency=PARALLEL, emit=told).run("q")
+    await ReWOOAgent(model, [tool(WAIT, [])], emit=told).run("q")
     return times[-1] - times[1]
 
 

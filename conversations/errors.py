@@ -27,6 +27,8 @@ from typing import Any, Literal
 from django.utils.formats import number_format
 from django.utils.translation import gettext_lazy as _
 
+from agentapp.engine import EngineError
+
 
 class ConversationError(Exception):
     """`code` is stable and part of the API; the message says what to do."""
@@ -223,5 +225,6 @@ class ModelDisabled(Exception):
     """The run's model was disabled while it was going on."""
 
 
-class LeaseLost(Exception):
-    """Another worker owns the run now, or it was stopped: no call begins any more."""
+class LeaseLost(EngineError):
+    """Another worker owns the run now, or it was stopped: no call begins any more. No loop takes it for a failure of
+    what it asked."""

@@ -71,7 +71,7 @@ def build_agent(route: Route, kit: Equipment, shared: Mapping[str, Any]) -> Agen
         return DirectAgent(model, kit.tools, lookup=lookup, **options)
     planner = PatientModel(kit.roles["planner"]) if "planner" in kit.roles else None
     if route.mode == Mode.REWOO:
-        return ReWOOAgent(model, _tools(kit), planner_model=planner, **worker)
+        return ReWOOAgent(model, _tools(kit), planner_model=planner, undeclared="add", **worker)
     if route.mode == Mode.PLAN_EXECUTE:
         return PlanExecuteAgent(model, _tools(kit), planner_model=planner, on_error="replan", **worker)
     return DAGAgent(_registry(kit, model), _tools(kit), planner_model=planner, **worker)

@@ -36,17 +36,19 @@ REFUSED = "(run.cancel_requested_at IS NOT NULL OR record.n IN (SELECT n FROM ba
 RECORD = f"""
 WITH record AS (
     SELECT * FROM jsonb_to_recordset(%(records)s::jsonb) AS r(
-        n int, run uuid, epoch int, progress bool, starts bool, model bigint,
+        n int, run uuid, epoch int, progress bool, starts bool, models bigint[],
         cost bigint, tokens bigint, reserved_cost bigint, reserved_tokens bigint)
 ), barred AS (
     SELECT n FROM record JOIN conversations_run run ON run.id = record.run
     WHERE record.starts AND (NOT EXISTS (
         SELECT 1 FROM accounts_user person WHERE person.id = run.user_id AND person.is_active
-    ) OR (record.model IS NOT NULL AND NOT EXISTS (
-        SELECT 1 FROM tools_admin_languagemodel model JOIN tools_admin_provider provider
-            ON provider.id = model.provider_id
-        WHERE model.id = record.model AND model.enabled AND provider.enabled
-    )))
+    ) OR EXISTS (
+        SELECT 1 FROM unnest(record.models) AS asked(id) WHERE NOT EXISTS (
+            SELECT 1 FROM tools_admin_languagemodel model JOIN tools_admin_provider provider
+                ON provider.id = model.provider_id
+            WHERE model.id = asked.id AND model.enabled AND provider.enabled
+        )
+    ))
 ), given AS (
     SELECT * FROM ROWS FROM (jsonb_to_recordset(%(events)s::jsonb) AS (
         n int, starts bool, key text, channel text, data jsonb, at timestamptz)) WITH ORDINALITY AS e(
@@ -198,7 +200,8 @@ class Writer:
             progress = any(call["state"] == "succeeded" for one in ones for call in one.record.calls)
             head = {"n": n, "run": newest.run, "epoch": newest.epoch, "progress": progress}
             starts = [one.record for one in ones if one.record.starts]
-            head |= {"starts": bool(starts), "model": next((start.model for start in starts if start.model), None)}
+            asked = sorted({start.model for start in starts if start.model})  # steps side by side may ask several
+            head |= {"starts": bool(starts), "models": asked}
             records.append(to_json(head | dict(zip(SUMS, newest.sums, strict=True))))
             place = b'{"n":%d,' % n
             events += [place + event[1:] for one in ones for event in one.events]

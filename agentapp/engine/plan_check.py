@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from .errors import PlanError
 from .placeholders import Placeholders
@@ -26,11 +26,14 @@ def validate_plan(
     max_steps: int,
     earlier: Collection[str] = (),
     calls_only: bool = False,
+    undeclared: Literal["reject", "add"] = "reject",
 ) -> list[PlanStep]:
     """The steps in an order in which each comes after all that it depends on, otherwise as they were listed.
 
     Takes `PlanStep`s or objects as planners send them. `earlier` are ids whose results exist already. With
-    `calls_only` a step has to name its tool. Raises PlanError with the code of the first fault.
+    `calls_only` a step has to name its tool. A placeholder whose step is not in `depends_on` is a fault, or with
+    `undeclared="add"` it is put there, and stands in the step's `added`. Raises PlanError with the code of the first
+    fault.
     """
     if not isinstance(registry, ToolRegistry):
         registry = ToolRegistry(registry or ())
@@ -42,9 +45,11 @@ def validate_plan(
         raise PlanError("plan_too_large", (), f"the plan has {len(steps)} steps, at most {max_steps} are allowed")
     read = [read_step(raw, position) for position, raw in enumerate(steps, 1)]
     read = _with_known_ids(read, earlier)
-    ordered = _in_order(read)
     placeholders = Placeholders([*earlier, *(step.id for step in read)])
     known = {step.id for step in read} | set(earlier)
+    if undeclared == "add":
+        read = [_with_references(step, placeholders, known) for step in read]
+    ordered = _in_order(read)
     for step in ordered:
         if step.is_call or calls_only:
             try:
@@ -76,6 +81,16 @@ def _with_known_ids(steps: Sequence[PlanStep], earlier: Collection[str]) -> list
         depends_on = tuple(dict.fromkeys(spelled[name.casefold()] for name in step.depends_on))
         checked.append(step if depends_on == step.depends_on else replace(step, depends_on=depends_on))
     return checked
+
+
+def _with_references(step: PlanStep, placeholders: Placeholders, known: Collection[str]) -> PlanStep:
+    """The step with all that it refers to in `depends_on`. What no step has made is found later."""
+    try:
+        named = placeholders.references(step.tool_args)
+    except RecursionError:
+        return step
+    added = tuple(id for id in named if id in known and id not in step.depends_on)
+    return replace(step, depends_on=(*step.depends_on, *added), added=added) if added else step
 
 
 def _in_order(steps: Sequence[PlanStep]) -> list[PlanStep]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from .errors import PlanError, StructuredOutputError
 from .journal import Journal
@@ -35,12 +35,14 @@ class Planner:
         kind: str,
         max_steps: int = 12,
         instructions: str = "",
+        undeclared: Literal["reject", "add"] = "reject",
     ) -> None:
         self.model = model
         self.registry = tools if isinstance(tools, ToolRegistry) else ToolRegistry(tools)
         self.kind = kind
         self.max_steps = max_steps
         self.instructions = instructions
+        self.undeclared = undeclared
 
     async def plan(
         self,
@@ -111,7 +113,14 @@ class Planner:
         calls_only = self.kind == "rewoo"
         if not calls_only:  # a goal names no call, whatever its planner sent
             raw = [replace(read_step(one, n), tool_name=None, tool_args={}) for n, one in enumerate(raw, 1)]
-        return validate_plan(raw, self.registry, max_steps=self.max_steps, earlier=list(earlier), calls_only=calls_only)
+        return validate_plan(
+            raw,
+            self.registry,
+            max_steps=self.max_steps,
+            earlier=list(earlier),
+            calls_only=calls_only,
+            undeclared=self.undeclared,
+        )
 
 
 def read_steps(data: Mapping[str, Any]) -> list[Any]:

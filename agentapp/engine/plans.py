@@ -17,7 +17,8 @@ MODEL_HINTS = ("fast", "reasoning")
 class PlanStep:
     """A call that is ready but for the results it waits for (`tool_name`), or a goal for an agent.
 
-    `position` counts from 1 in the order in which the planner named the steps.
+    `position` counts from 1 in the order in which the planner named the steps. `added` are those of `depends_on` that
+    the planner referred to without naming them there.
     """
 
     id: str
@@ -28,6 +29,7 @@ class PlanStep:
     tool_hint: str = ""
     model_hint: str = ""
     position: int = field(default=0, compare=False)
+    added: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def is_call(self) -> bool:
@@ -41,6 +43,8 @@ class PlanStep:
         for name in ("tool_hint", "model_hint"):
             if value := getattr(self, name):
                 data[name] = value
+        if self.added:
+            data["added"] = list(self.added)
         return data
 
 

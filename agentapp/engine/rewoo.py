@@ -14,7 +14,9 @@ from .placeholders import Placeholders, json_value, put_at
 from .plan_prompts import SOLVER
 from .planned import PlannedAgent
 from .planned_run import PlannedRun, Worker
+from .planning import Planner
 from .plans import Plan, PlanStep, StepOutcome
+from .registry import ToolRegistry
 from .results import AgentResult, StepResult, tool_steps
 from .scheduler import Done
 from .tool_batch import ToolBatch
@@ -38,13 +40,21 @@ class ReWOOAgent(PlannedAgent):
         *args: Any,
         on_error: Literal["to_solver", "retry", "stop"] = "to_solver",
         max_replans: int = 1,
+        undeclared: Literal["reject", "add"] = "reject",
+        concurrency: int = 8,
         **options: Any,
     ) -> None:
-        super().__init__(*args, **options)
+        super().__init__(*args, concurrency=concurrency, **options)
         if on_error not in ("to_solver", "retry", "stop"):
             raise ValueError(f"on_error is to_solver, retry or stop, not {on_error!r}")
         self.on_error = on_error
         self.max_replans = max_replans
+        self.undeclared = undeclared
+
+    def planner(self, registry: ToolRegistry | None = None) -> Planner:
+        planner = super().planner(registry)
+        planner.undeclared = self.undeclared
+        return planner
 
     async def _carry_out(self, run: PlannedRun) -> AgentResult:
         plan = await run.make_plan()

@@ -100,11 +100,7 @@ class _Ladder:
         )
         if completion is None:
             return None
-        calls = completion.message.tool_calls
-        if not calls:
-            return self._accept(extract_json(completion.message.text), "native")
-        data = calls[0].arguments if calls[0].invalid is None else extract_json(calls[0].invalid)
-        return self._accept(data, "native")
+        return self._accept(_data_of(completion.message), "native")
 
     async def text(self, level: str, response_format: dict[str, Any] | None) -> StructuredCallResult[Any] | None:
         schema = json.dumps(self._schema, ensure_ascii=False)
@@ -115,7 +111,7 @@ class _Ladder:
             if completion is None:
                 return None
             text = completion.message.text
-            data = extract_json(text)
+            data = _data_of(completion.message)
             if data is None and level == "plain_text" and self._regex_fallback is not None:
                 data = _tried(self._regex_fallback, text)
             if (found := self._accept(data, level)) is not None:
@@ -142,6 +138,14 @@ class _Ladder:
         if self._parse_fn is not None:
             value = _tried(self._parse_fn, data)
         return None if value is None else StructuredCallResult(value, data, level, self.calls, self.usage)
+
+
+def _data_of(message: Message) -> dict[str, Any] | None:
+    """The object in a reply, whichever way it came: a record may be of a model that spoke otherwise."""
+    if not message.tool_calls:
+        return extract_json(message.text)
+    call = message.tool_calls[0]
+    return call.arguments if call.invalid is None else extract_json(call.invalid)
 
 
 def _tried(parse: Callable[[Any], Any], given: Any) -> Any:

@@ -76,6 +76,11 @@ class ComparisonAdmin(ModelAdmin):  # type: ignore[misc]
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """Nothing is related."""
 
+    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+        buttons = {"show_save_and_add_another": False, "show_save_and_continue": False}
+        answer: HttpResponse = super().add_view(request, form_url, {**(extra_context or {}), **buttons})
+        return answer
+
     def response_add(self, request: HttpRequest, obj: Comparison, post_url_continue: Any = None) -> HttpResponse:
         self.message_user(request, _("It has been started."), messages.SUCCESS)
         return redirect("admin:conversations_comparison_change", obj.pk)

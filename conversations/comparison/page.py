@@ -93,20 +93,25 @@ def _difference(
     show: Callable[[float], str],
 ) -> Difference:
     a, b = value(one), value(other)
-    sign = "+" if a > b else "−" if a < b else "±"
-    return Difference(route_label(one.route), title(), show(a), show(b), sign + show(abs(a - b)))
+    change = show(abs(a - b))
+    sign = "±" if change == show(0) else "+" if a > b else "−"
+    return Difference(route_label(one.route), title(), show(a), show(b), sign + change)
 
 
-def _percent(value: float) -> str:
-    return f"{number_format(value * 100, 0)} %"
+def percent(value: float) -> str:
+    return f"{number_format(round(value * 100), 0)} %"
 
 
 def _whole(value: float) -> str:
-    return number_format(value, 0, force_grouping=True)
+    return number_format(round(value), 0, force_grouping=True)
 
 
 def _tenth(value: float) -> str:
-    return number_format(value, 1, force_grouping=True)
+    return number_format(round(value, 1), 1, force_grouping=True)
+
+
+def _hundredth(value: float) -> str:
+    return number_format(round(value, 2), 2, force_grouping=True)
 
 
 def _micro(value: float) -> str:
@@ -118,21 +123,20 @@ def _tokens(one: Figures) -> float:
 
 
 _MEASURES: tuple[tuple[Callable[[], str], Callable[[Figures], float], Callable[[float], str]], ...] = (
-    (lambda: _("Completed"), lambda one: one.completed, _percent),
-    (lambda: _("Wrongly accepted"), lambda one: one.accepted, _percent),
+    (lambda: _("Completed"), lambda one: one.completed, percent),
+    (lambda: _("Wrongly accepted"), lambda one: one.accepted, percent),
     (lambda: _("Model calls"), lambda one: one.measures["model_calls"].mean, _tenth),
     (lambda: _("Tokens"), _tokens, _whole),
     (lambda: _("Cost"), lambda one: one.measures["cost"].mean, _micro),
-    (lambda: _("Seconds"), lambda one: one.measures["seconds"].mean, _tenth),
+    (lambda: _("Seconds"), lambda one: one.measures["seconds"].mean, _hundredth),
 )
 
 
 def _charts(figures: Sequence[Figures]) -> list[Chart]:
     def share(one: Figures) -> Bar:
-        text = _("%(completed)s completed, %(accepted)s wrongly accepted") % {
-            "completed": _percent(one.completed),
-            "accepted": _percent(one.accepted),
-        }
+        text = percent(one.completed)
+        if one.accepted:
+            text = _("%(completed)s, wrong %(accepted)s") % {"completed": text, "accepted": percent(one.accepted)}
         return Bar(route_label(one.route), text, round(WIDTH * one.completed, 1), round(WIDTH * one.accepted, 1))
 
     def bars(value: Callable[[Figures], float], show: Callable[[float], str]) -> list[Bar]:
@@ -142,10 +146,10 @@ def _charts(figures: Sequence[Figures]) -> list[Chart]:
         ]
 
     return [
-        Chart(_("Completion"), [share(one) for one in figures]),
+        Chart(_("Completed, and wrongly accepted"), [share(one) for one in figures]),
         Chart(_("Tokens of an attempt"), bars(_tokens, _whole)),
         Chart(_("Model calls of an attempt"), bars(lambda one: one.measures["model_calls"].mean, _tenth)),
-        Chart(_("Seconds of an attempt"), bars(lambda one: one.measures["seconds"].mean, _tenth)),
+        Chart(_("Seconds of an attempt"), bars(lambda one: one.measures["seconds"].mean, _hundredth)),
     ]
 
 

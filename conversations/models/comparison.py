@@ -121,13 +121,18 @@ class ComparisonAttempt(models.Model):
         FAILED = "failed", _("failed")
         BROKEN_OFF = "broken_off", _("broken off")
 
+    class Recovery(models.TextChoices):
+        RECOVERED = "recovered", _("recovered")
+        KEPT_SEARCHING = "kept_searching", _("kept searching")
+        GAVE_UP = "gave_up", _("gave up")
+
     comparison = models.ForeignKey(Comparison, on_delete=models.CASCADE, related_name="attempts")
     task = models.CharField(max_length=100)
     route = models.CharField(max_length=20)
     repeat = models.PositiveSmallIntegerField()
     outcome = models.CharField(max_length=10, choices=Outcome, default=Outcome.RUNNING)
     fault = models.CharField(max_length=10, blank=True, help_text="The fault that it met.")
-    recovery = models.CharField(max_length=20, blank=True)
+    recovery = models.CharField(max_length=20, blank=True, choices=Recovery)
     model_calls = models.PositiveIntegerField(default=0)
     tool_calls = models.PositiveIntegerField(default=0)
     input_tokens = models.PositiveBigIntegerField(default=0)

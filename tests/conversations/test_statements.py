@@ -16,7 +16,7 @@ from conversations.allotments import Allotted, Amount, draw
 from conversations.appender import Appender
 from conversations.errors import LeaseLost
 from conversations.journal import DatabaseJournal
-from conversations.models import Run
+from conversations.models import Call, Run
 from conversations.permission import Permissions
 from conversations.pricing import Pricing
 from conversations.purse import Purse
@@ -116,6 +116,26 @@ async def test_whoever_is_disabled_begins_no_call_and_what_is_going_on_is_record
     run = await in_thread(Run.objects.get, id=journal.run)
     assert run.cost == 120
     assert await in_thread(run.calls.count) == 1
+
+
+async def test_each_model_of_calls_that_begin_together_is_looked_at(journal: Any) -> None:
+    """Steps side by side may ask models of several roles; their starts go into one statement."""
+
+    def disabled() -> int:
+        large = LanguageModel.objects.get(name="large")
+        return LanguageModel.objects.create(provider=large.provider, name="small", enabled=False).pk
+
+    other = await in_thread(disabled)
+    known = journal._pricing.model_id
+    journal._pricing.model_id = lambda request: other if request["model"] == "small" else known(request)
+    await journal.call("react/1/llm", CallKind.LLM, REQUEST, _reply)
+    calls = [
+        journal.call("plan/1/1/react/1/llm", CallKind.LLM, REQUEST, _reply),
+        journal.call("plan/1/2/react/1/llm", CallKind.LLM, {**REQUEST, "model": "small"}, _reply),
+    ]
+    ended = await asyncio.gather(*calls, return_exceptions=True)
+    assert isinstance(ended[1], LeaseLost)
+    assert not await in_thread(Call.objects.filter(key="plan/1/2/react/1/llm").exists)
 
 
 async def test_questions_of_many_calls_at_once_are_asked_together(journal: Any, statements: list[str]) -> None:

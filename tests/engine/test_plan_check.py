@@ -188,3 +188,18 @@ async def test_a_planner_can_be_tested_alone(counting):  # P-24, P-30
     with pytest.raises(PlanError) as caught:
         made[2]
     assert caught.value.code == "plan_unknown_step"  # P-32
+
+
+def test_an_undeclared_reference_is_added_and_recorded_where_the_policy_says_so():
+    steps = [step("E2", args={"q": "x #e1 y"}), step("E1")]
+    assert rejected(steps).code == "plan_undeclared_reference"
+    first, second = validate_plan(steps, TOOLS, max_steps=12, undeclared="add")
+    assert (first.id, second.depends_on, second.added) == ("E1", ("E1",), ("E1",))
+    assert second.to_dict()["added"] == ["E1"]
+    assert "added" not in first.to_dict()
+
+
+def test_what_is_added_can_close_a_circle():
+    steps = [step("E1", args={"q": "#E2"}), step("E2", args={"q": "#E1"})]
+    assert rejected(steps, undeclared="add").code == "plan_cycle"
+    assert rejected([step("E1", args={"q": "#E7"})], undeclared="add").code == "plan_unknown_reference"

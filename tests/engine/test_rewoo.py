@@ -7,8 +7,10 @@ import pytest
 from agentapp.engine import (
     Allow,
     BadModelRequest,
+    CallKind,
     Deny,
     EffectClass,
+    EngineError,
     InterruptQueue,
     Limits,
     MemoryJournal,
@@ -53,6 +55,17 @@ class Gauge:
 
 
 # The whole
+
+
+async def test_eight_calls_run_side_by_side_unless_something_else_is_said():
+    gauge = Gauge(8)
+    steps = [step(f"E{n}", args={"n": n}) for n in range(1, 13)]
+    agent, _ = agent_with([plan(*steps), "ok"], [gauge.tool()])
+    run = asyncio.create_task(agent.run("q"))
+    await gauge.all_there.wait()
+    gauge.go.set()
+    await run
+    assert gauge.most == 8
 
 
 async def test_two_model_calls_whatever_the_size_of_the_plan(counting):  # P-24, P-25, P-26
@@ -615,3 +628,30 @@ async def test_a_planned_agent_can_be_a_tool(counting):  # P-7
     result = await parent.run("q")
     assert (result.answer, result.tool_steps[0].observation, result.usage.calls) == ("Seven.", "It is seven.", 4)
     assert [e for e in seen if e.channel in ("plan", "answer")] == []
+
+
+async def test_what_a_planner_forgot_to_declare_is_added_where_the_policy_says_so(counting):
+    events, echo = [], counting()
+    steps = [step("E1"), step("E2", args={"q": "#E1"})]
+    agent, model = agent_with([plan(*steps), "ok"], [echo.tool], undeclared="add", emit=events.append)
+    result = await agent.run("q")
+    assert (result.answer, echo.bodies, len(model.requests)) == ("ok", 2, 2)
+    told = next(event.data for event in events if event.channel == "plan")
+    assert told["steps"][1]["depends_on"] == told["steps"][1]["added"] == ["E1"]
+
+
+async def test_a_journal_that_refuses_a_step_is_no_failure_of_it(counting):
+    """The run leaves as it does between steps: who keeps the journal says what becomes of it."""
+
+    class Refused(EngineError):
+        pass
+
+    class Refusing(MemoryJournal):
+        async def call(self, key, kind, *args, **options):
+            if kind == CallKind.TOOL:
+                raise Refused
+            return await super().call(key, kind, *args, **options)
+
+    agent, _ = agent_with([plan(step("E1")), "ok"], [counting().tool], journal=Refusing())
+    with pytest.raises(Refused):
+        await agent.run("q")
