@@ -25,14 +25,14 @@ from agentapp.engine.comparison import Fault, Task, TaskSet, read_csv, read_yaml
 from conversations.comparison.money import charge, payers_of
 from conversations.errors import ConversationError
 from conversations.models import Comparison, ComparisonAttempt
-from tools_admin import demo
 from tools_admin import services as configuration
+from tools_admin.demo import TASKS
 from tools_admin.models import Agent, LanguageModel
 from tools_admin.modes import Mode
 
 log = logging.getLogger(__name__)
 
-STARTER = Path(demo.__file__).with_name("tasks.yaml")
+STARTER = TASKS
 DELEGATION = "delegation"
 ROUTES = {
     **{str(mode): mode.label for mode in Mode if mode != Mode.AUTO},
