@@ -9,7 +9,7 @@ PIP = .venv/bin/python -m pip --disable-pip-version-check --no-input -qq
 TEMPLATES = $(wildcard templates */templates)
 STATIC_SOURCES = $(shell find agentapp accounts conversations tools_admin -path '*/static/*' -type f)
 
-.PHONY: run test lint format shell setup lock
+.PHONY: run test test-processes test-computing lint format shell setup lock
 
 run: setup
 	@exec .venv/bin/python manage.py up
@@ -17,8 +17,21 @@ run: setup
 setup: .venv/.run node_modules/.run var/static/.stamp
 	@:
 
+# All of them as two halves beside each other: one computes while the other waits for processes. `ARGS=…` runs those.
+PYTEST = .venv/bin/python -m pytest
 test: .venv/.dev setup
-	@.venv/bin/python -m pytest $(ARGS)
+ifdef ARGS
+	@$(PYTEST) $(ARGS)
+else
+	@$(MAKE) --no-print-directory -j2 test-processes test-computing
+endif
+
+test-processes:
+	@$(PYTEST) -m processes
+
+# Its report comes when it is whole.
+test-computing:
+	@$(PYTEST) -m "not processes" >var/test-computing.log 2>&1; code=$$?; cat var/test-computing.log; exit $$code
 
 lint: .venv/.dev node_modules/.dev setup
 	.venv/bin/ruff check .

@@ -7,11 +7,15 @@ from pathlib import Path
 
 import django
 import pytest
+from django.conf import settings
 
 from agentapp.database import release_connections
 from agentapp.embedded.testing import services
 from tests.fake_model import FakeModel
 from tests.product import Product
+
+# Fixtures that stand for installations of several processes.
+WHOLE = frozenset({"running_product", "attacked", "installation", "chromium"})
 
 _services = contextlib.ExitStack()
 
@@ -24,6 +28,14 @@ def pytest_configure(config: pytest.Config) -> None:
             os.environ.pop(name, None)
         os.environ.update(environment, DJANGO_SETTINGS_MODULE="agentapp.settings")
         django.setup()
+        settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # hundreds of people are made
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Those that mostly wait for other processes: `make test` has the rest compute beside them."""
+    for item in items:
+        if WHOLE.intersection(getattr(item, "fixturenames", ())) or "tests/embedded/" in item.nodeid:
+            item.add_marker(pytest.mark.processes)
 
 
 def pytest_unconfigure() -> None:

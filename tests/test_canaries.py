@@ -34,7 +34,6 @@ TOTP_KEY = "JBSWY3DPEHPK3PXPCANARYJBSWY3DPEH"
 @pytest.fixture
 def planted(db: None, settings: Any) -> dict[str, str]:
     """Every secret that an installation can hold, in clear and, where that opens something, as it is stored."""
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.EMAIL_HOST_PASSWORD = f"{CANARY}-smtp"
     settings.OPENAI_API_KEY = f"{CANARY}-environment"
     settings.DEMO_MODEL_KEY = f"{CANARY}-demo"

@@ -8,11 +8,6 @@ from django.test import Client
 PASSWORD = "correct horse battery"
 
 
-@pytest.fixture(autouse=True)
-def fast_passwords(settings):
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-
-
 @pytest.fixture
 def ada(db, django_user_model):
     """An administrator."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.installation import Chaos
+from tests.conversations.test_budgets import give_budget
 from tests.fake_model import FakeModel
 from tests.product import Person
 
@@ -30,4 +31,8 @@ def chaos(attacked: Chaos) -> Iterator[Chaos]:
 
 @pytest.fixture
 def person(chaos: Chaos) -> Person:
-    return chaos.person()
+    """Somebody who pays for what they ask, so that every run shows whether its calls were paid for."""
+    person = chaos.person()
+    give_budget(chaos, person, 10**12)
+    chaos.unpaid_before = len(chaos.model.requests)
+    return person

@@ -16,11 +16,12 @@ from tests.product import Person, eventually, free_port
 
 SEED = """
 import tests.chaos.effects
-from tools_admin.models import Agent, Tool
+from tools_admin.models import Agent, LanguageModel, Tool
 from tools_admin.seeding import seed
 seed()
 Tool.objects.update(approval="never")
 Agent.objects.get(is_default=True).tools.set(Tool.objects.all())
+LanguageModel.objects.update(input_price=1_000_000, output_price=10_000_000)
 """
 
 
@@ -41,6 +42,7 @@ class Chaos(Installation):
         worker[worker.index("-A") + 1] = "tests.chaos.effects"
         self.brain = self.answer
         self.faults: list[str] = []
+        self.unpaid_before = 0
 
     def start(self) -> None:
         super().start()
@@ -141,6 +143,19 @@ class Chaos(Installation):
         open_calls = "SELECT key FROM conversations_call WHERE run_id = %s AND state = 'started'"
         assert self.sql(open_calls, run) == [], "a call has no end"
         assert self.faults == []
+        self.check_budget(run)
+
+    def check_budget(self, run: str) -> None:
+        """All that the model was asked since the person came is paid for, and the record has the same sum."""
+        from conversations.balances import SUMS  # read after the settings are
+
+        ((budget,),) = self.sql(
+            "SELECT b.id FROM accounts_budget b JOIN conversations_run r USING (user_id) WHERE r.id = %s", run
+        )
+        asked = len(self.model.requests) - self.unpaid_before
+        used, recorded = next((used, recorded) for key, used, recorded in self.sql(SUMS) if key == budget)
+        assert used == recorded
+        assert used >= asked * 100, "a call is unpaid: each takes 100 tokens and more"
 
 
 def died(process: "subprocess.Popen[bytes]") -> None:
