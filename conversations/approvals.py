@@ -29,9 +29,9 @@ from conversations.errors import (
     NotLasting,
 )
 from conversations.events import KeyedEvent
-from conversations.journal import digest
 from conversations.lifecycle import add_events, after_commit, put_back
 from conversations.models import Approval, Run
+from conversations.open_calls import digest
 from tools_admin.models import Agent
 from tools_admin.models import Tool as ToolRow
 

@@ -4,9 +4,9 @@ Read `agentapp.engine.journal` first: this is the durable implementation of that
 """
 
 import asyncio
-import hashlib
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -17,11 +17,12 @@ from conversations import crash_points
 from conversations.allotments import Amount
 from conversations.appender import RunLog
 from conversations.artifacts import store_files
-from conversations.cleaning import canonical_json, clean
+from conversations.cleaning import clean
 from conversations.endings import STOPPED
 from conversations.errors import LeaseLost
 from conversations.events import KeyedEvent
 from conversations.models import Call, Run
+from conversations.open_calls import Open
 from conversations.patience import patiently
 from conversations.pricing import Pricing
 from conversations.purse import Purse
@@ -29,26 +30,8 @@ from conversations.writer import Record, Writer
 
 DELEGATION_START = "/start"
 
-
-@dataclass(slots=True)
-class Open:
-    """A call on its way: what must be closed if the run is stopped now."""
-
-    kind: CallKind
-    request: dict[str, Any]
-    effect_class: EffectClass
-    began: datetime
-    started: list[Event]
-
-    @property
-    def waits(self) -> bool:
-        """Whether its start must be on record before anything happens: it costs or changes something.
-
-        So a stop that came before it is seen, and an effect that must not be repeated is known to have begun. Its end
-        is waited for too. The record of any other call need not be: whatever comes of the call waits for a later
-        record, and these are written in order.
-        """
-        return self.kind is CallKind.LLM or self.effect_class in (EffectClass.IDEMPOTENT, EffectClass.ONCE)
+# Of the call whose effect is happening.
+_key: ContextVar[str] = ContextVar("call_key")
 
 
 class DatabaseJournal:
@@ -78,6 +61,7 @@ class DatabaseJournal:
         self._records = records
         self._pricing = pricing
         self._failures = 0
+        self._last_failure: ModelError | None = None
         self._delegations: dict[str, Open] = {}
         self._unwaited: list[asyncio.Future[dict[str, int]]] = []
         self._last: asyncio.Future[dict[str, int]] | None = None
@@ -119,11 +103,13 @@ class DatabaseJournal:
         await self._start(key, call)
         crash_points.before(kind)
         try:
-            result = clean(await effect())
+            result = clean(await self._happen(key, effect))
             if result.get("artifacts"):
                 result = await patiently(store_files, self.run, key, result)
         except ModelError as error:
-            await self._record_failure(key, call, error)
+            if self._last_failure not in (error, error.__cause__):
+                await self._record_failure(key, request.get("model", ""), error)
+            self.purse.settle(key, Amount())  # what its tries took is spent
             del self.open[key]
             raise
         crash_points.done(kind)
@@ -132,7 +118,7 @@ class DatabaseJournal:
         events = [self._stamped(event) for event in finished(result)] if finished else []
         record = self._submit(
             [KeyedEvent.of(f"{key}#{len(call.started) + n}", event) for n, event in enumerate(events)],
-            [self._row(key, call, Call.State.SUCCEEDED, result=result, cost=price.cost)],
+            [call.row(key, Call.State.SUCCEEDED, result=result, cost=price.cost)],
             at_once=call.waits,
         )
         if call.waits:
@@ -185,7 +171,7 @@ class DatabaseJournal:
         waits = call.waits or priced
         intent = self._submit(
             [KeyedEvent.of(f"{key}#{n}", event) for n, event in enumerate(call.started)],
-            [self._row(key, call, Call.State.STARTED)] if call.effect_class is EffectClass.ONCE else [],
+            [call.row(key, Call.State.STARTED)] if call.effect_class is EffectClass.ONCE else [],
             starts=waits,
             model=self._pricing.model_id(call.request) if call.kind is CallKind.LLM else None,
             at_once=waits,
@@ -200,19 +186,42 @@ class DatabaseJournal:
         if self.before_model and call.request.get("role") in ("loop", "interrupts"):
             await self.before_model()
 
-    async def _record_failure(self, key: str, call: Open, error: ModelError) -> None:
+    async def attempt_failed(self, model: str, error: ModelError) -> None:
+        """Records a try of the call under way that failed, and sets as much aside for the next one.
+
+        Raises `BudgetExhausted`, `LeaseLost`.
+        """
+        key = _key.get()
+        need = self.purse.reserved(key)
+        if await self._record_failure(key, model, error):
+            await self.purse.reserve(key, need, last=True)
+
+    async def _happen(self, key: str, effect: Effect) -> dict[str, Any]:
+        token = _key.set(key)
+        try:
+            return await effect()
+        finally:
+            _key.reset(token)
+
+    async def _record_failure(self, key: str, model: str, error: ModelError) -> bool:
+        """Whether it is paid for: nobody is billed for a refusal, a reply that broke off was worked on."""
+        self._last_failure = error
         self._failures += 1
-        attempt = f"{key}/failed/{self.epoch}.{self._failures}"
-        text = f"{type(error).__name__}: {error}"
-        if not isinstance(error, IncompleteStream):
-            self.purse.settle(key, Amount())  # nobody is billed for a refusal; a reply that broke off was worked on
-        row = self._broken_off(attempt, key, call, Call.State.FAILED, text)
+        call, name = self.open[key], f"{key}/failed/{self.epoch}.{self._failures}"
+        request = {**call.request, "model": model, "messages": []}  # the call itself has them
+        failed, text = replace(call, request=request), f"{type(error).__name__}: {error}"
+        worked = isinstance(error, IncompleteStream)
+        if worked:
+            row = self._broken_off(name, key, failed, Call.State.FAILED, text)
+        else:
+            row = failed.row(name, Call.State.FAILED, error=text)
         await self._written(self._submit([], [row]))
+        return worked
 
     def _broken_off(self, name: str, key: str, call: Open, state: Call.State, error: str) -> dict[str, Any]:
         taken = self.purse.reserved(key)
         self.purse.settle(key, taken)
-        row = self._row(name, call, state, error=error, cost=taken.cost)
+        row = call.row(name, state, error=error, cost=taken.cost)
         if taken.tokens:
             row["usage"] = Usage(taken.tokens, calls=1, estimated=True).to_dict()
         return row
@@ -253,35 +262,3 @@ class DatabaseJournal:
         else:
             future.add_done_callback(lambda f: f.cancelled() or f.exception())
         return future
-
-    def _row(
-        self,
-        key: str,
-        call: Open,
-        state: Call.State,
-        *,
-        result: dict[str, Any] | None = None,
-        error: str = "",
-        cost: int = 0,
-    ) -> dict[str, Any]:
-        ended = None if state == Call.State.STARTED else datetime.now(UTC)
-        return {
-            "key": key,
-            "kind": str(call.kind),
-            "request": call.request,
-            "digest": digest(call.request) if call.kind is CallKind.TOOL else "",
-            "effect_class": str(call.effect_class),
-            "state": str(state),
-            "result": result,
-            "error": error or ((result or {}).get("content", "") if (result or {}).get("is_error") else ""),
-            "usage": (result or {}).get("usage") or {},
-            "cost": cost,
-            "started_at": call.began,
-            "ended_at": ended,
-        }
-
-
-def digest(request: dict[str, Any]) -> str:
-    """SHA-256 of the call's canonical form: name and proposed arguments."""
-    canonical = {"name": request["name"], "arguments": request["arguments"]}
-    return hashlib.sha256(canonical_json(canonical)).hexdigest()

@@ -44,7 +44,7 @@ from conversations.reconciliation import unknown_call
 from conversations.signing import NotSigned, Publisher
 from conversations.tools import run_tools
 from conversations.writer import Writer
-from tools_admin.clients import ModelClients
+from tools_admin.clients import ModelClients, attempt_failed
 from tools_admin.connectors.base import current_run
 from tools_admin.connectors.person import asking, in_run, telling
 from tools_admin.errors import NoModel
@@ -146,6 +146,7 @@ class RunExecution:
         state = {"status": "running", "attempt": journal.attempt, **bound}
         journal.note(f"run/running/{self.claimed.epoch}", Event("run", state))
         self._follow_fallbacks(prepared, journal)
+        attempt_failed.set(journal.attempt_failed)
         ask = Asking(prepared.run, journal)
         asking.set(ask.in_the_middle)
         telling.set(ProgressOfCalls(journal).of_call)

@@ -15,7 +15,8 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-Reply = dict[str, Any]  # {"text": …}, {"calls": [{"name", "arguments"}]} or {"status": 401, "error": …}
+# {"text": …}, {"calls": [{"name", "arguments"}]} or {"status": 401, "error": …}; `breaks_off`: after how many pieces
+Reply = dict[str, Any]
 Brain = Callable[[dict[str, Any]], Reply]
 
 
@@ -63,6 +64,7 @@ class FakeModel:
         self.hangups = 0
         self.embedded: list[dict[str, Any]] = []  # requests for vectors
         self.no_vectors = ""  # why there are none
+        self.refused = 0
         self._loop = asyncio.new_event_loop()
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
@@ -134,6 +136,7 @@ class FakeModel:
             await asyncio.sleep(self.latency)
         reply = self.brain(request)
         if "status" in reply:
+            self.refused += 1
             await _send(writer, reply["status"], {"error": {"message": reply["error"], "code": "fake"}})
             return
         if request.get("stream"):
@@ -154,7 +157,10 @@ class FakeModel:
     async def _stream(self, reply: Reply, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
         try:
-            for delta in _deltas(reply):
+            for place, delta in enumerate(_deltas(reply)):
+                if place == reply.get("breaks_off"):
+                    writer.close()
+                    return
                 _event(writer, {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
                 await writer.drain()
                 if self.token_delay:

@@ -1,7 +1,8 @@
 """Clients of model providers: one a provider and process, because building one costs more than a run. They share
 one pool of connections."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,10 +17,13 @@ from tools_admin.presets import PRESETS
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-    from agentapp.engine import ChatModel, OpenAIChatModel
+    from agentapp.engine import ChatModel, ModelError, OpenAIChatModel
     from tools_admin.gathering import GatheringTransport
     from tools_admin.health import Health
     from tools_admin.turnstile import Turnstile
+
+# Who keeps the record of a run is told of each try that fails, followed by another or not: the model's name, the error.
+attempt_failed: "ContextVar[Callable[[str, ModelError], Awaitable[None]] | None]" = ContextVar("failed", default=None)
 
 
 class ModelClients:

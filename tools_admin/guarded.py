@@ -20,6 +20,7 @@ from agentapp.engine import (
     ModelUnavailable,
     OpenAIChatModel,
 )
+from tools_admin.clients import attempt_failed
 from tools_admin.health import Health
 from tools_admin.models import LanguageModel
 from tools_admin.turnstile import Turnstile
@@ -69,14 +70,20 @@ class GuardedModel:
                 await health.failed(model)
             else:
                 await health.answered(model)
+            await self._tell(error)
             raise
-        except ModelError:
+        except ModelError as error:
             await health.answered(model)
+            await self._tell(error)
             raise
         except BaseException:
             await health.gave_up(model)
             raise
         await health.answered(model)
+
+    async def _tell(self, error: ModelError) -> None:
+        if tell := attempt_failed.get():
+            await tell(self.name, error)
 
 
 def guarded(models: Sequence[GuardedModel]) -> ChatModel:

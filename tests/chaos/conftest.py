@@ -34,5 +34,5 @@ def person(chaos: Chaos) -> Person:
     """Somebody who pays for what they ask, so that every run shows whether its calls were paid for."""
     person = chaos.person()
     give_budget(chaos, person, 10**12)
-    chaos.unpaid_before = len(chaos.model.requests)
+    chaos.unpaid_before = len(chaos.model.requests) - chaos.model.refused
     return person

@@ -152,7 +152,7 @@ class Chaos(Installation):
         ((budget,),) = self.sql(
             "SELECT b.id FROM accounts_budget b JOIN conversations_run r USING (user_id) WHERE r.id = %s", run
         )
-        asked = len(self.model.requests) - self.unpaid_before
+        asked = len(self.model.requests) - self.model.refused - self.unpaid_before
         used, recorded = next((used, recorded) for key, used, recorded in self.sql(SUMS) if key == budget)
         assert used == recorded
         assert used >= asked * 100, "a call is unpaid: each takes 100 tokens and more"

@@ -14,6 +14,8 @@ from tests.product import Person, Product, eventually
 # A call of the model: 100 tokens in, a few out (tests.fake_model); 1 USD for a million in, 10 for a million out.
 SET_PRICES = "UPDATE tools_admin_languagemodel SET input_price = %s, output_price = %s, max_output_tokens = %s"
 
+BUSY = {"status": 503, "error": "busy"}
+
 
 @pytest.fixture
 def person(product: Product) -> Iterator[Person]:
@@ -136,6 +138,22 @@ def test_a_stopped_call_counts_as_what_was_set_aside_for_it(product: Product, pe
     (stopped,) = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]
     assert stopped["usage"]["estimated"] is True
     assert stopped["cost"] == ended["cost"] == used(product, person) > 2_000
+
+
+@pytest.mark.parametrize(("fault", "paid"), [({"text": "Hello to you", "breaks_off": 1}, True), (BUSY, False)])
+def test_each_attempt_at_a_call_is_on_record_and_paid_for_if_the_model_worked(
+    product: Product, person: Person, fault: dict[str, Any], paid: bool
+) -> None:
+    give_budget(product, person, 1_000_000)
+    faults = [fault]
+    product.model.brain = lambda request: faults.pop() if faults else think(request)
+    run = ask(product, person, "Hello")
+    assert run["status"] == "completed"
+    calls = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]
+    (lost,) = [c for c in calls if "/failed/" in c["key"]]
+    assert (lost["state"], lost["cost"] > 2_000, "estimated" in lost["usage"]) == ("failed", paid, paid)
+    assert lost["error"]
+    assert run["cost"] == sum(c["cost"] for c in calls) == used(product, person) > 0
 
 
 def test_what_a_dead_worker_left_open_counts_as_spent(product: Product, person: Person) -> None:
