@@ -74,6 +74,12 @@ UNFOLD = {
                 "items": [
                     _page(_("Connectors"), "hub", "tools_admin_connector", "tools_admin.view_connector"),
                     _page(_("Tools"), "build", "tools_admin_tool", "tools_admin.view_tool"),
+                    _page(
+                        _("Documents"),
+                        "library_books",
+                        "tools_admin_knowledgedocument",
+                        "tools_admin.view_knowledgedocument",
+                    ),
                 ],
             },
             {

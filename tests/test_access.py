@@ -6,6 +6,7 @@ from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
+from django.contrib.auth.models import Group
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
@@ -14,6 +15,8 @@ from accounts.models import User
 from accounts.services import create_api_key, revoke_api_key
 from conversations.models import Approval, Artifact, Conversation, Delivery, Message, Run, Webhook
 from tests.factories import make_conversation, make_message, make_run, make_user
+from tests.tools_admin.knowledge.collection import make_collection, stored
+from tools_admin.models import KnowledgeDocument
 
 # All that somebody without an account may see.
 PUBLIC = {
@@ -80,7 +83,19 @@ def owned(db: None) -> dict[str, UUID | int]:
     webhook = Webhook.objects.create(user=run.user, url="https://hooks.example/", events=["run.finished"])
     delivery = Delivery.objects.create(webhook=webhook, event="ping", payload={}, state="delivered")
     hooks = {"webhook_id": webhook.id, "delivery_id": delivery.id}
-    return {**ids, **hooks, "artifact_id": file.id, "approval_id": approval.id}
+    document = make_document(User.objects.get(username="owner"))
+    numbers = {"collection_id": document.collection_id, "passage_id": document.passages.get().pk}
+    ids |= hooks | {"document_id": document.id}
+    return {**ids, **numbers, "artifact_id": file.id, "approval_id": approval.id}
+
+
+def make_document(owner: User) -> KnowledgeDocument:
+    """In a collection of the owner's group."""
+    group = Group.objects.create(name="Readers")
+    owner.groups.add(group)
+    collection = make_collection()
+    collection.tools.get().groups.add(group)
+    return stored(collection, "Text.", owner)
 
 
 def test_the_walk_sees_the_site() -> None:
@@ -179,7 +194,5 @@ def _key_of(cast: str, owner: User) -> tuple[str, set[int]]:
 
 
 def _state() -> tuple[object, ...]:
-    return tuple(
-        list(rows.order_by("pk").values())
-        for rows in (Conversation.objects, Message.objects, Run.objects, Webhook.objects, Delivery.objects)
-    )
+    tables = (Conversation, Message, Run, Webhook, Delivery, KnowledgeDocument)
+    return tuple(list(table.objects.order_by("pk").values()) for table in tables)

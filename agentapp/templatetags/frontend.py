@@ -20,11 +20,11 @@ ICONS = (
     "activity", "archive", "archive-restore", "arrow-down", "arrow-left", "arrow-right", "arrow-up", "book-open",
     "bot", "briefcase", "chart-column", "check", "chevron-down", "chevron-left", "chevron-right", "circle-alert",
     "circle-check", "circle-dashed", "circle-help", "circle-slash", "circle-stop", "circle-x", "clock", "code",
-    "copy", "database", "download", "ellipsis", "gauge", "git-branch", "globe", "hand", "info", "key-round",
-    "life-buoy", "list-tree", "loader-circle", "log-out", "mail", "menu", "message-square", "monitor", "moon",
-    "pen-line", "pencil", "pin", "pin-off", "plug", "refresh-cw", "rotate-ccw", "scale", "search", "settings",
-    "shrink", "square", "square-pen", "sun", "thumbs-down", "thumbs-up", "trash", "triangle-alert", "undo-2",
-    "user", "waypoints", "wifi-off", "wrench", "x",
+    "copy", "database", "download", "ellipsis", "file-text", "gauge", "git-branch", "globe", "hand", "info",
+    "key-round", "life-buoy", "list-tree", "loader-circle", "log-out", "mail", "menu", "message-square", "monitor",
+    "moon", "paperclip", "pen-line", "pencil", "pin", "pin-off", "plug", "refresh-cw", "rotate-ccw", "scale",
+    "search", "settings", "shrink", "square", "square-pen", "sun", "thumbs-down", "thumbs-up", "trash",
+    "triangle-alert", "undo-2", "user", "waypoints", "wifi-off", "wrench", "x",
 )
 # fmt: on
 

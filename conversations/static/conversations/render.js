@@ -32,7 +32,7 @@ const SANITISER = {
   ALLOWED_TAGS: "a blockquote br code del em h1 h2 h3 h4 h5 h6 hr input li ol p pre strong table tbody td th thead tr ul".split(" "),
   ALLOWED_ATTR: [...PLAIN_ATTRIBUTES, "href"],
   ADD_URI_SAFE_ATTR: PLAIN_ATTRIBUTES,
-  ALLOWED_URI_REGEXP: /^(?:https?:|mailto:)/i,
+  ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|\/knowledge\/passages\/\d+\/$)/i, // of our own pages only what answers cite
   RETURN_DOM_FRAGMENT: true,
 };
 

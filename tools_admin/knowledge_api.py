@@ -1,0 +1,99 @@
+"""REST: collections of documents and one's own documents in them."""
+
+from datetime import datetime
+from uuid import UUID
+
+from django.http import HttpRequest
+from ninja import File, Router, Schema, Status
+from ninja.errors import HttpError
+from ninja.files import UploadedFile
+from pydantic import Field
+
+from accounts.auth import caller
+from tools_admin.connector_models import Connector
+from tools_admin.knowledge import reach
+from tools_admin.knowledge.storing import NotTaken, add_document
+from tools_admin.knowledge_models import KnowledgeDocument, collections_of
+
+router = Router()
+
+
+class CollectionOut(Schema):
+    id: int
+    name: str
+    about: str
+    uploads: bool = Field(description="Whether you may add documents of your own, which only you find.")
+
+    @staticmethod
+    def resolve_about(row: Connector) -> str:
+        return str(row.settings.get("about", ""))
+
+    @staticmethod
+    def resolve_uploads(row: Connector) -> bool:
+        return reach.takes_documents(row)
+
+
+class DocumentOut(Schema):
+    id: UUID
+    collection: int = Field(alias="collection_id")
+    name: str
+    media_type: str
+    size: int
+    status: str = Field(description="queued, reading, embedding (found by its words already), ready or failed.")
+    problem: str = Field(alias="explanation", description="Why it failed, in words.")
+    mine: bool
+    created_at: datetime
+
+    @staticmethod
+    def resolve_mine(row: KnowledgeDocument) -> bool:
+        return row.owner_id is not None  # others' own ones are never given out
+
+
+class PassageOut(Schema):
+    id: int
+    document: UUID = Field(alias="document_id")
+    text: str
+    place: str
+
+
+@router.get("/collections", response=list[CollectionOut], summary="Collections of documents that you may search")
+def list_collections(request: HttpRequest) -> list[Connector]:
+    return list(collections_of(caller(request)).order_by("name"))
+
+
+@router.get("/collections/{int:collection_id}/documents", response=list[DocumentOut], summary="Its documents")
+def list_documents(request: HttpRequest, collection_id: int) -> list[KnowledgeDocument]:
+    user = caller(request)
+    collection = reach.collection_of(user, collection_id)
+    return list(KnowledgeDocument.objects.visible_to(user).filter(collection=collection)[:1_000])
+
+
+@router.post(
+    "/collections/{int:collection_id}/documents", response={201: DocumentOut}, summary="Add a document of your own"
+)
+def add(request: HttpRequest, collection_id: int, file: File[UploadedFile]) -> Status[KnowledgeDocument]:
+    user = caller(request)
+    collection = reach.collection_of(user, collection_id)
+    if not reach.takes_documents(collection):
+        raise HttpError(403, "Only administrators add documents to this collection.")
+    try:
+        return Status(201, add_document(collection, file, user))
+    except NotTaken as error:
+        raise HttpError(400, str(error)) from None
+
+
+@router.get("/documents/{uuid:document_id}", response=DocumentOut, summary="What became of a document")
+def get_document(request: HttpRequest, document_id: UUID) -> KnowledgeDocument:
+    return reach.document_of(caller(request), document_id)
+
+
+@router.delete("/documents/{uuid:document_id}", response={204: None}, summary="Delete a document of your own")
+def delete_document(request: HttpRequest, document_id: UUID) -> Status[None]:
+    reach.own_document_of(caller(request), document_id).delete()
+    return Status(204, None)
+
+
+@router.get("/passages/{int:passage_id}", response=list[PassageOut], summary="A cited passage and its neighbours")
+def get_passage(request: HttpRequest, passage_id: int) -> list[PassageOut]:
+    _, near = reach.passage_of(caller(request), passage_id)
+    return [PassageOut(id=row.pk, document_id=row.document_id, text=row.text, place=str(row.place)) for row in near]
