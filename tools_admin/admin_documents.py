@@ -50,7 +50,7 @@ class UploadForm(forms.Form):
         widget=UnfoldAdminSelectMultipleWidget(),
         help_text=_("Only these people find them; none means everybody of the collection."),
     )
-    files = ManyFilesField(
+    documents = ManyFilesField(
         label=_("Files"),
         max_length=1_000,
         allow_empty_file=True,  # told for each file, which does not keep the others out
@@ -120,7 +120,7 @@ class KnowledgeDocumentAdmin(ModelAdmin):  # type: ignore[misc]
 
     def _take(self, request: HttpRequest, data: dict[str, Any]) -> None:
         taken = 0
-        for file in data["files"]:
+        for file in data["documents"]:
             try:
                 row = add_document(data["collection"], file, None, data["groups"])
             except NotTaken as error:

@@ -13,7 +13,7 @@ from accounts.auth import caller
 from tools_admin.connector_models import Connector
 from tools_admin.knowledge import reach
 from tools_admin.knowledge.storing import NotTaken, add_document
-from tools_admin.knowledge_models import KnowledgeDocument, collections_of
+from tools_admin.knowledge_models import KnowledgeDocument, Passage, collections_of
 
 router = Router()
 
@@ -55,6 +55,10 @@ class PassageOut(Schema):
     text: str
     place: str
 
+    @staticmethod
+    def resolve_place(row: Passage) -> str:
+        return str(row.place)
+
 
 @router.get("/collections", response=list[CollectionOut], summary="Collections of documents that you may search")
 def list_collections(request: HttpRequest) -> list[Connector]:
@@ -94,6 +98,5 @@ def delete_document(request: HttpRequest, document_id: UUID) -> Status[None]:
 
 
 @router.get("/passages/{int:passage_id}", response=list[PassageOut], summary="A cited passage and its neighbours")
-def get_passage(request: HttpRequest, passage_id: int) -> list[PassageOut]:
-    _, near = reach.passage_of(caller(request), passage_id)
-    return [PassageOut(id=row.pk, document_id=row.document_id, text=row.text, place=str(row.place)) for row in near]
+def get_passage(request: HttpRequest, passage_id: int) -> list[Passage]:
+    return reach.passage_of(caller(request), passage_id)[1]

@@ -129,7 +129,11 @@ def test_an_administrator_adds_many_at_once(admin_client):
     collection, group = make_collection(), Group.objects.create(name="Staff")
     path = reverse("admin:tools_admin_knowledgedocument_add")
     assert "Add documents" in admin_client.get(path, {"collection": collection.pk}).content.decode()
-    form = {"collection": collection.pk, "groups": [group.pk], "files": [file("a.md"), file("b.md"), file("c.md", b"")]}
+    form = {
+        "collection": collection.pk,
+        "groups": [group.pk],
+        "documents": [file("a.md"), file("b.md"), file("c.md", b"")],
+    }
     page = admin_client.post(path, form, follow=True).content.decode()
     assert "2 documents are being read." in page
     assert "c.md: The file is empty." in page
