@@ -11,7 +11,7 @@ from accounts.auth import ApiAuth, caller
 from accounts.budgets import Budget
 from accounts.schemas import MeOut
 
-router = Router()
+router = Router(tags=["You"])
 
 
 @router.get(

@@ -152,6 +152,23 @@ class ApiKey(models.Model):
         return any(found in ipaddress.ip_network(network, strict=False) for network in self.addresses)
 
 
+class IdempotentAnswer(models.Model):
+    """What a request with an `Idempotency-Key` was answered; without `status` it is being worked on."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    key = models.CharField(max_length=255)
+    digest = models.CharField(max_length=64, help_text="SHA-256 of method, address and body.")
+    status = models.PositiveSmallIntegerField(null=True)
+    body = models.BinaryField(default=b"")
+    expires_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "key"], name="one_answer_per_idempotency_key")]
+
+    def __str__(self) -> str:
+        return self.key
+
+
 class SetupLink(models.Model):
     """The one-time link that lets its holder create the first administrator. Only its SHA-256 is stored."""
 

@@ -1,8 +1,17 @@
 """What the API tells of people."""
 
 from datetime import datetime
+from typing import Annotated, Generic, TypeVar
 
 from ninja import Field, Schema
+
+T = TypeVar("T")
+Id = Annotated[int, Field(ge=1, le=2**63 - 1)]
+
+
+class PageOut(Schema, Generic[T]):
+    items: list[T]
+    next: str | None = Field(description="The `cursor` of the next page; null on the last one.")
 
 
 class BudgetOut(Schema):

@@ -9,7 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from accounts.errors import AddressRefused, ScopeMissing, TooOften
+from accounts.errors import AccountsError, ScopeMissing, StillAtWork, TooOften
 from conversations.errors import ConversationError
 
 log = logging.getLogger(__name__)
@@ -26,10 +26,15 @@ def register(api: NinjaAPI) -> None:
     def domain(_request: HttpRequest, error: ConversationError) -> HttpResponse:
         return problem(error.status, error.code, error.message)
 
-    @api.exception_handler(TooOften)
-    def too_often(_request: HttpRequest, error: TooOften) -> HttpResponse:
-        answer = problem(429, "rate_limited", str(error))
-        answer["Retry-After"] = str(error.retry_after)
+    @api.exception_handler(AccountsError)
+    def refused_caller(_request: HttpRequest, error: AccountsError) -> HttpResponse:
+        answer = problem(error.status, error.code, str(error))
+        if isinstance(error, TooOften):
+            answer["Retry-After"] = str(error.retry_after)
+        elif isinstance(error, StillAtWork):
+            answer["Retry-After"] = "1"
+        elif isinstance(error, ScopeMissing):
+            answer["WWW-Authenticate"] = f'Bearer error="insufficient_scope", scope="{" ".join(error.scopes)}"'
         return answer
 
     @api.exception_handler(ValidationError)
@@ -42,16 +47,6 @@ def register(api: NinjaAPI) -> None:
         answer = problem(401, "not_signed_in", "Send an API key as `Authorization: Bearer aa_…`, or sign in.")
         answer["WWW-Authenticate"] = "Bearer"
         return answer
-
-    @api.exception_handler(ScopeMissing)
-    def scope_missing(_request: HttpRequest, error: ScopeMissing) -> HttpResponse:
-        answer = problem(403, "insufficient_scope", str(error), scopes=error.scopes)
-        answer["WWW-Authenticate"] = f'Bearer error="insufficient_scope", scope="{" ".join(error.scopes)}"'
-        return answer
-
-    @api.exception_handler(AddressRefused)
-    def address_refused(_request: HttpRequest, error: AddressRefused) -> HttpResponse:
-        return problem(403, "address_refused", str(error))
 
     @api.exception_handler(Http404)
     def missing(_request: HttpRequest, _error: Http404) -> HttpResponse:

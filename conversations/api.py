@@ -1,50 +1,34 @@
 """REST: endpoints take, services do, schemas give."""
 
 from datetime import date, timedelta
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
-from django.http import Http404, HttpRequest
-from django.http.response import HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponse
 from django.utils import timezone
-from ninja import Router, Status
+from ninja import Header, Router, Status
 from ninja.errors import HttpError
-from pydantic import Field
 
-from accounts.auth import ApiAuth, AsyncApiAuth, caller, sign_in_of
-from accounts.scopes import READING, Scope
+from accounts.auth import ApiAuth, AsyncApiAuth, caller
+from accounts.idempotency import client_id, idempotent
+from accounts.paging import Limit, Page, TimeCursor
+from accounts.schemas import PageOut
 from agentapp.database import in_thread
-from conversations import (
-    approvals,
-    artifacts,
-    branching,
-    listing,
-    questions,
-    recalling,
-    reconciliation,
-    services,
-    sse,
-    tree,
-)
+from conversations import branching, exchange, listing, recalling, services, tree
+from conversations.api_runs import Format
+from conversations.api_runs import router as runs
+from conversations.errors import BranchChanged
+from conversations.exchange import ConversationFile
 from conversations.health import worker_seen
-from conversations.models import Approval, Call, Conversation, Message, Question, Run, RunEvent
+from conversations.models import Conversation, Message, Run
 from conversations.schemas import (
-    AnswerIn,
-    ApprovalOut,
-    ApprovalState,
-    CallOut,
+    ConversationIn,
     ConversationOut,
-    ConversationPage,
     ConversationPatch,
-    DecisionIn,
     EditIn,
-    EventOut,
     MessageIn,
     MessageOut,
-    MessagePage,
     MessagePatch,
-    QuestionOut,
-    ResolutionIn,
     ReturnedOut,
     RunIn,
     RunOut,
@@ -56,124 +40,64 @@ from conversations.usage import MOST_DAYS, By, Usage, usage
 from conversations.watch import wait_for_end
 from tools_admin.services import model_status
 
-router = Router()
-
-LISTED = 200
-DECIDING = ApiAuth(Scope.APPROVE)
+router = Router(tags=["Conversations"])
 
 
-@router.post("/runs", response={200: RunOut, 202: RunOut}, auth=AsyncApiAuth(), summary="Start a run")
-async def create_run(request: HttpRequest, body: RunIn) -> tuple[int, Run]:
+@router.post("/runs", response={200: RunOut, 202: RunOut}, auth=AsyncApiAuth(), summary="Start a run", tags=["Runs"])
+@idempotent
+async def create_run(request: HttpRequest, body: RunIn) -> Status[Run]:
     """Makes a conversation and a run. 200 when it ended within `wait` seconds, else 202."""
     user = caller(request)
     sent = await in_thread(
-        services.send_message, user, body.input, mode=body.mode, agent=body.agent, client_id=body.client_id
+        services.send_message,
+        user,
+        body.input,
+        mode=body.mode,
+        agent=body.agent,
+        client_id=body.client_id or client_id(request),
     )
     if body.wait:
         await wait_for_end(sent.run.id, body.wait)
     run = await in_thread(Run.objects.visible_to(user).get, id=sent.run.id)
-    return (202 if run.is_active else 200), run
+    return Status(202 if run.is_active else 200, run)
 
 
-@router.get("/runs/{uuid:run_id}", response=RunOut, summary="A run")
-def get_run(request: HttpRequest, run_id: UUID) -> Run:
-    return _inspectable(request, run_id)
+@router.post("/conversations", response={201: ConversationOut}, summary="Begin a conversation")
+@idempotent
+def create_conversation(request: HttpRequest, body: ConversationIn) -> Status[Conversation]:
+    """An empty one. `POST /runs` begins one and asks at once."""
+    return Status(201, services.create_conversation(caller(request), body.title, body.agent))
 
 
-@router.get("/runs/{uuid:run_id}/calls", response=list[CallOut], summary="The trace of a run")
-def get_calls(request: HttpRequest, run_id: UUID) -> list[Call]:
-    return list(_inspectable(request, run_id).calls.all())
+@router.post("/conversations/import", response={201: ConversationOut}, summary="Bring a conversation back")
+@idempotent
+def import_conversation(request: HttpRequest, body: ConversationFile) -> Status[Conversation]:
+    """What `GET /conversations/{id}/export` gave, as a new conversation of yours: words and branches, no runs."""
+    return Status(201, exchange.import_conversation(caller(request), body))
 
 
-@router.get("/runs/{uuid:run_id}/events", response=list[EventOut], auth=AsyncApiAuth(), summary="The events of a run")
-async def get_events(
-    request: HttpRequest, run_id: UUID, after: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
-) -> list[RunEvent] | HttpResponseBase:
-    """The durable ones as JSON; with `Accept: text/event-stream` also what comes, until the run has ended."""
-    run = await in_thread(_inspectable, request, run_id)
-    if not sse.wants_stream(request):
-        return await in_thread(lambda: list(run.events.filter(seq__gt=after)))
-    return sse.stream_run(run, sse.position(request, after), sign_in_of(request))
-
-
-@router.post("/runs/{uuid:run_id}/cancel", response=RunOut, summary="Stop a run")
-def cancel_run(request: HttpRequest, run_id: UUID) -> Run:
-    return services.cancel_run(caller(request), run_id)
-
-
-@router.post("/runs/{uuid:run_id}/retry", response={202: RunOut}, summary="Try a failed or stopped run again")
-def retry_run(request: HttpRequest, run_id: UUID) -> tuple[int, Run]:
-    return 202, services.retry_run(caller(request), run_id)
-
-
-@router.post(
-    "/runs/{uuid:run_id}/resolve",
-    response=RunOut,
-    auth=DECIDING,
-    summary="Settle a call whose outcome is unknown",
-)
-def resolve(request: HttpRequest, run_id: UUID, body: ResolutionIn) -> Run:
-    return reconciliation.resolve(caller(request), run_id, body.call, body.outcome, body.result)
-
-
-@router.get("/runs/{uuid:run_id}/questions", response=list[QuestionOut], summary="What a run asked its person")
-def list_questions(request: HttpRequest, run_id: UUID) -> list[Question]:
-    if not Run.objects.visible_to(caller(request)).filter(id=run_id).exists():
-        raise Http404
-    return list(Question.objects.visible_to(caller(request)).filter(run_id=run_id)[:LISTED])
-
-
-@router.post("/runs/{uuid:run_id}/answer", response=QuestionOut, summary="Answer a question of the agent or a tool")
-def answer(request: HttpRequest, run_id: UUID, body: AnswerIn) -> Question:
-    return questions.answer(caller(request), run_id, body.request, body.action, body.value)
-
-
-@router.get("/artifacts/{uuid:artifact_id}", summary="A file that a tool made")
-def get_artifact(request: HttpRequest, artifact_id: UUID) -> HttpResponseBase:
-    return artifacts.serve(caller(request), artifact_id)
-
-
-@router.get(
-    "/approvals",
-    response=list[ApprovalOut],
-    auth=ApiAuth(Scope.APPROVE, *READING),
-    summary="Requests that wait for you, or were decided",
-)
-def list_approvals(request: HttpRequest, state: ApprovalState = "pending") -> list[Approval]:
-    """One's own, and those one decides on; with `approve` everybody's. Looks at somebody else's are recorded."""
-    rows = list(Approval.objects.visible_to(caller(request)).filter(state=state).select_related("run")[:LISTED])
-    services.record_inspections((row.run for row in rows), caller(request))
-    return rows
-
-
-@router.post(
-    "/approvals/{uuid:approval_id}",
-    response=ApprovalOut,
-    auth=DECIDING,
-    summary="Approve, reject or withdraw",
-)
-def decide(request: HttpRequest, approval_id: UUID, body: DecisionIn) -> Approval:
-    return approvals.decide(caller(request), approval_id, body.decision, edited=body.args, comment=body.comment)
-
-
-@router.get("/conversations", response=ConversationPage, summary="Your conversations")
+@router.get("/conversations", response=PageOut[ConversationOut], summary="Your conversations")
 def list_conversations(
-    request: HttpRequest, search: str = "", archived: bool = False, cursor: str = ""
-) -> dict[str, object]:
-    """Pinned ones first, then the newest, 100 a page. `search` looks at titles and messages."""
-    try:
-        found = listing.list_conversations(caller(request), search=search, archived=archived, cursor=cursor)
-    except ValueError:
-        raise HttpError(400, "This is no cursor. Begin without one.") from None
-    return {"items": found.conversations, "next": found.next}
+    request: HttpRequest, search: str = "", archived: bool = False, cursor: TimeCursor = None, limit: Limit = 100
+) -> Page[Conversation]:
+    """Pinned ones first, all of them on the first page, then the newest. `search` looks at titles and messages."""
+    found = listing.list_conversations(
+        caller(request), search=search, archived=archived, cursor=cursor or "", size=limit
+    )
+    return Page(found.conversations, found.next)
 
 
 @router.get("/conversations/{uuid:conversation_id}", response=ConversationOut, summary="A conversation")
-def get_conversation(request: HttpRequest, conversation_id: UUID) -> Conversation:
-    found = Conversation.objects.visible_to(caller(request)).filter(id=conversation_id).first()
-    if found is None:
-        raise Http404
+def get_conversation(request: HttpRequest, response: HttpResponse, conversation_id: UUID) -> Conversation:
+    found = _own(request, conversation_id)
+    response["ETag"] = found.etag
     return found
+
+
+@router.get("/conversations/{uuid:conversation_id}/export", response=dict[str, Any], summary="A conversation as a file")
+def export_conversation(request: HttpRequest, conversation_id: UUID, format: Format = "json") -> HttpResponse:
+    """All branches and runs as JSON, or the visible branch to be read, as Markdown."""
+    return exchange.download(exchange.export_conversation(_own(request, conversation_id)), format)
 
 
 @router.patch(
@@ -181,46 +105,59 @@ def get_conversation(request: HttpRequest, conversation_id: UUID) -> Conversatio
     response=ConversationOut,
     summary="Change a conversation",
 )
-def change_conversation(request: HttpRequest, conversation_id: UUID, body: ConversationPatch) -> Conversation:
-    """Rename, pin, archive; let another agent answer; show another branch."""
+def change_conversation(
+    request: HttpRequest,
+    response: HttpResponse,
+    conversation_id: UUID,
+    body: ConversationPatch,
+    if_match: Annotated[str | None, Header(alias="If-Match", description="The `ETag` that was read.")] = None,
+) -> Conversation:
+    """Rename, pin, archive; let another agent answer; show another branch.
+
+    With `If-Match` 412 `changed_meanwhile` if somebody else was faster."""
     changes = body.dict(exclude_unset=True)
     branch = changes.pop("branch", None)
+    found = services.change_conversation(caller(request), conversation_id, changes, if_match=if_match)
     if branch:
-        branching.show_branch(caller(request), conversation_id, branch)
-    return services.change_conversation(caller(request), conversation_id, changes)
+        found = branching.show_branch(caller(request), conversation_id, branch)
+    response["ETag"] = found.etag
+    return found
 
 
 @router.delete("/conversations/{uuid:conversation_id}", response={204: None}, summary="Delete a conversation")
-def delete_conversation(request: HttpRequest, conversation_id: UUID) -> tuple[int, None]:
+def delete_conversation(request: HttpRequest, conversation_id: UUID) -> Status[None]:
     services.delete_conversation(caller(request), conversation_id)
-    return 204, None
+    return Status(204, None)
 
 
 @router.post("/conversations/{uuid:conversation_id}/messages", response={202: SentOut}, summary="Send a message")
-def send_message(request: HttpRequest, conversation_id: UUID, body: MessageIn) -> tuple[int, dict[str, object]]:
+@idempotent
+def send_message(request: HttpRequest, conversation_id: UUID, body: MessageIn) -> Status[dict[str, object]]:
     """Starts a run on it; while a run is going on, that run reads it."""
     sent = services.send_message(
         caller(request),
         body.content,
         conversation_id=conversation_id,
-        client_id=body.client_id,
+        client_id=body.client_id or client_id(request),
         mode=body.mode,
         agent=body.agent,
         place=services.Place(body.parent) if body.parent else None,
     )
-    return 202, {"message": sent.message.id, "run": sent.run.id, "injected": sent.injected}
+    return Status(202, {"message": sent.message.id, "run": sent.run.id, "injected": sent.injected})
 
 
-@router.get("/conversations/{uuid:conversation_id}/messages", response=MessagePage, summary="The visible branch")
-def list_messages(request: HttpRequest, conversation_id: UUID, cursor: UUID | None = None) -> dict[str, object]:
-    """Oldest first, 200 a page."""
-    conversation = get_conversation(request, conversation_id)
-    messages = tree.branch(conversation.leaf_id, tree.WHOLE_BRANCH)
-    start = next((number + 1 for number, message in enumerate(messages) if message.id == cursor), 0)
-    if cursor and not start:
-        raise HttpError(400, "This cursor is of a branch that is not visible any more. Begin without one.")
-    page = messages[start : start + LISTED]
-    return {"items": page, "next": str(page[-1].id) if start + LISTED < len(messages) else None}
+@router.get(
+    "/conversations/{uuid:conversation_id}/messages", response=PageOut[MessageOut], summary="The visible branch"
+)
+def list_messages(
+    request: HttpRequest, conversation_id: UUID, cursor: UUID | None = None, limit: Limit = 50
+) -> Page[Message]:
+    """Oldest first. 409 `branch_changed` when another branch became the visible one between two pages."""
+    leaf = _own(request, conversation_id).leaf_id
+    found = tree.branch_page(leaf, cursor, limit + 1)
+    if cursor and not found:
+        raise BranchChanged
+    return Page(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
 
 
 @router.post(
@@ -239,13 +176,17 @@ def change_message(request: HttpRequest, message_id: UUID, body: MessagePatch) -
 
 
 @router.post("/messages/{uuid:message_id}/edit", response={202: SentOut}, summary="Write a message anew")
+@idempotent
 def edit_message(request: HttpRequest, message_id: UUID, body: EditIn) -> Status[dict[str, object]]:
     """The new one stands beside the old one and is answered; 409 `run_active` while a run is going on."""
-    sent = branching.edit_message(caller(request), message_id, body.content, client_id=body.client_id)
+    sent = branching.edit_message(
+        caller(request), message_id, body.content, client_id=body.client_id or client_id(request)
+    )
     return Status(202, {"message": sent.message.id, "run": sent.run.id, "injected": False})
 
 
 @router.post("/messages/{uuid:message_id}/regenerate", response={202: RunOut}, summary="Make an answer anew")
+@idempotent
 def regenerate(request: HttpRequest, message_id: UUID) -> Status[Run]:
     """The new one stands beside the old one; 409 `run_active` while a run is going on."""
     return Status(202, branching.regenerate(caller(request), message_id))
@@ -256,16 +197,16 @@ def recall_message(request: HttpRequest, message_id: UUID) -> Message:
     return recalling.recall_message(caller(request), message_id)
 
 
-@router.get("/usage", response=list[UsageOut], summary="Tokens and cost by day, user, model or tool")
+@router.get("/usage", response=PageOut[UsageOut], summary="Tokens and cost by day, user, model or tool", tags=["Usage"])
 def get_usage(
     request: HttpRequest, by: By = "day", since: date | None = None, until: date | None = None
-) -> list[Usage]:
+) -> Page[Usage]:
     """Of the last 30 days, unless told otherwise: of your runs, of all with the right to look at them."""
     until = min(until or timezone.localdate(), timezone.localdate())
     since = since or until - timedelta(days=29)
     if not 0 <= (until - since).days < MOST_DAYS:
         raise HttpError(400, f"`since` must be before `until`, and not more than {MOST_DAYS} days.")
-    return usage(caller(request), by, since, until)
+    return Page(usage(caller(request), by, since, until), None)
 
 
 @router.get("/status", response=StatusOut, auth=ApiAuth(any_key=True), summary="Is the model there, is a worker there?")
@@ -273,11 +214,11 @@ def status(request: HttpRequest) -> dict[str, object]:
     return {"model": model_status(), "worker": worker_seen()}
 
 
-def _inspectable(request: HttpRequest, run_id: UUID) -> Run:
-    """One's own run, or anybody's with `view_all_runs`: then the look is recorded."""
-    user = caller(request)
-    run = Run.objects.inspectable_by(user).filter(id=run_id).first()
-    if run is None:
+def _own(request: HttpRequest, conversation_id: UUID) -> Conversation:
+    found = Conversation.objects.visible_to(caller(request)).filter(id=conversation_id).first()
+    if found is None:
         raise Http404
-    services.record_inspection(run, user)
-    return run
+    return found
+
+
+router.add_router("", runs)

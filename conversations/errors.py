@@ -8,6 +8,8 @@ ConversationError
 ├── NotFound
 ├── RunActive
 ├── NotAQuestion
+├── ChangedMeanwhile
+├── BranchChanged
 ├── AlreadyRead
 ├── AlreadyDecided
 ├── ApprovalExpired
@@ -136,6 +138,22 @@ class RunEnded(ConversationError):
 
     def __init__(self) -> None:
         super().__init__(_("This run has ended already."))
+
+
+class ChangedMeanwhile(ConversationError):
+    code = "changed_meanwhile"
+    status = 412
+
+    def __init__(self) -> None:
+        super().__init__(_("This was changed by somebody else meanwhile. Read it again, then change it."))
+
+
+class BranchChanged(ConversationError):
+    code = "branch_changed"
+    status = 409
+
+    def __init__(self) -> None:
+        super().__init__(_("Another branch is shown now, so the list has changed. Begin it anew, without a cursor."))
 
 
 class AlreadyRead(ConversationError):

@@ -2,13 +2,12 @@
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
-from uuid import UUID
 
 from django.contrib.postgres.search import SearchQuery
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 
 from accounts.models import User
+from accounts.paging import read_time_cursor, time_cursor
 from conversations.cleaning import clean
 from conversations.models import Conversation, Message, Run
 
@@ -32,13 +31,13 @@ def list_conversations(
     if search := clean(search).strip():
         rows = rows.filter(_found(user, search))
     if cursor:  # pinned ones stand on the first page
-        when, number = _read(cursor)
+        when, number = read_time_cursor(cursor)
         rows = rows.filter(Q(updated_at__lt=when) | Q(updated_at=when, id__lt=number), pinned=False)
     active = Run.objects.active().filter(conversation=OuterRef("pk"))
     rows = rows.annotate(run_status=Subquery(active.values("status")[:1]))
     found = list(rows.order_by("-pinned", "-updated_at", "-id")[: size + 1])
     page = found[:size]
-    return Listing(page, f"{page[-1].updated_at.isoformat()}~{page[-1].id}" if len(found) > size else None)
+    return Listing(page, time_cursor(page[-1].updated_at, page[-1].id) if len(found) > size else None)
 
 
 def _found(user: User, search: str) -> Q:
@@ -53,8 +52,3 @@ def _saying(user: User, words: list[str]) -> QuerySet[Message]:
     """Messages with all these words, or words that begin like them."""
     query = SearchQuery(" & ".join(f"{word}:*" for word in words), search_type="raw", config="simple")
     return Message.objects.visible_to(user).filter(recalled=False).annotate(words=Message.WORDS).filter(words=query)
-
-
-def _read(cursor: str) -> tuple[datetime, UUID]:
-    when, _, number = cursor.partition("~")
-    return datetime.fromisoformat(when), UUID(number)

@@ -22,8 +22,12 @@ class RunIn(StrictSchema):
     wait: float = Field(0, ge=0, le=60, description="Seconds to wait for the run's end; 0 answers at once.")
 
 
+RunStatus = Literal["queued", "running", "waiting", "completed", "failed", "cancelled"]
+
+
 class RunOut(Schema):
     id: UUID
+    user: int = Field(alias="user_id")
     conversation: UUID = Field(alias="conversation_id")
     message: UUID = Field(alias="message_id")
     agent: int | None = Field(alias="agent_id")
@@ -82,9 +86,9 @@ class ConversationOut(Schema):
     updated_at: datetime
 
 
-class ConversationPage(Schema):
-    items: list[ConversationOut]
-    next: str | None = Field(description="The `cursor` of the next page.")
+class ConversationIn(StrictSchema):
+    title: str = Field("", max_length=200, description="Without one the first message gives it.")
+    agent: int | None = Field(None, ge=1, le=2**63 - 1, description="Who answers, from `GET /agents`.")
 
 
 class MessageIn(StrictSchema):
@@ -124,11 +128,6 @@ class MessageOut(Schema):
     injected: bool
     recalled: bool
     created_at: datetime
-
-
-class MessagePage(Schema):
-    items: list[MessageOut]
-    next: str | None = Field(description="The `cursor` of the next page.")
 
 
 class ReturnedOut(Schema):

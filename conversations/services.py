@@ -15,6 +15,7 @@ from accounts.rates import count_message
 from conversations import live
 from conversations.cleaning import clean
 from conversations.errors import (
+    ChangedMeanwhile,
     EmptyMessage,
     MessageTooLong,
     NotFound,
@@ -170,6 +171,12 @@ def _last_question(run: Run) -> Message:
     return added.order_by("-created_at").first() or run.message
 
 
+def create_conversation(user: "User", title: str = "", agent: int | None = None) -> Conversation:
+    """An empty one. Raises NotFound."""
+    with transaction.atomic(durable=True):
+        return _conversation(user, None, clean(title), agent)
+
+
 def change_message(user: "User", message_id: UUID, changes: dict[str, Any]) -> Message:
     """Pinned, feedback. Raises NotFound."""
     message = Message.objects.visible_to(user).filter(id=message_id).first()
@@ -181,18 +188,26 @@ def change_message(user: "User", message_id: UUID, changes: dict[str, Any]) -> M
     return message
 
 
-def change_conversation(user: "User", conversation_id: UUID, changes: dict[str, Any]) -> Conversation:
-    """Title, pinned, archived; the agent that answers from now on. Raises NotFound."""
-    conversation = Conversation.objects.visible_to(user).filter(id=conversation_id).first()
-    if conversation is None:
-        raise NotFound("conversation")
-    for name in changes.keys() & {"title", "pinned", "archived"}:
-        setattr(conversation, name, clean(changes[name]))
-    if "agent" in changes:
-        conversation.agent = _agent(user, changes["agent"])
+def change_conversation(
+    user: "User", conversation_id: UUID, changes: dict[str, Any], *, if_match: str | None = None
+) -> Conversation:
+    """Title, pinned, archived; the agent that answers from now on. With `if_match` only if it still has that `etag`.
+
+    Raises NotFound, ChangedMeanwhile.
+    """
     with transaction.atomic(durable=True):
+        rows = Conversation.objects.visible_to(user).select_for_update()
+        conversation = rows.filter(id=conversation_id).first()
+        if conversation is None:
+            raise NotFound("conversation")
+        if if_match not in (None, "*", conversation.etag):
+            raise ChangedMeanwhile
+        for name in changes.keys() & {"title", "pinned", "archived"}:
+            setattr(conversation, name, clean(changes[name]))
+        if "agent" in changes:
+            conversation.agent = _agent(user, changes["agent"])
         conversation.save(update_fields=[*changes])
-        after_commit(_tell_conversation, conversation, False)
+        after_commit(tell_conversation, conversation, False)
     return conversation
 
 
@@ -206,7 +221,7 @@ def delete_conversation(user: "User", conversation_id: UUID) -> None:
         if active:
             end_run(active, Run.Status.CANCELLED, "conversation_deleted")
             after_commit(wake, active.id)
-        after_commit(_tell_conversation, Conversation(id=conversation.id, user_id=conversation.user_id), True)
+        after_commit(tell_conversation, Conversation(id=conversation.id, user_id=conversation.user_id), True)
         conversation.delete()
 
 
@@ -235,7 +250,7 @@ def _conversation(user: "User", conversation_id: UUID | None, content: str, agen
     if conversation_id is None:
         chosen = _agent(user, agent) if agent else agent_for(user)
         conversation = Conversation.objects.create(user=user, agent=chosen, title=title_of(content))
-        after_commit(_tell_conversation, conversation, False)
+        after_commit(tell_conversation, conversation, False)
         return conversation
     found = Conversation.objects.visible_to(user).filter(id=conversation_id).first()
     if found is None:
@@ -278,7 +293,7 @@ def tell_branch(conversation: Conversation) -> None:
     live.tell_user(conversation.user_id, "conversation", data)
 
 
-def _tell_conversation(conversation: Conversation, deleted: bool) -> None:
+def tell_conversation(conversation: Conversation, deleted: bool) -> None:
     data = {
         "id": str(conversation.id),
         "title": conversation.title,

@@ -30,6 +30,12 @@ WITH RECURSIVE below(id, created_at) AS (
 )
 SELECT id FROM below ORDER BY created_at DESC, id DESC LIMIT 1
 """
+# One page downwards from the top, after the message that the page before ended with.
+_PAGE = _UPWARDS.replace(
+    "WHERE NOT recalled AND (depth <= %s OR pinned) ORDER BY depth DESC",
+    "WHERE NOT recalled AND depth < (SELECT coalesce(max(depth), %s) FROM branch WHERE id = %s)"
+    " ORDER BY depth DESC LIMIT %s",
+)
 WHOLE_BRANCH = 1_000_000
 
 
@@ -46,6 +52,12 @@ class Siblings:
 def branch(end: UUID | None, limit: int) -> list[Message]:
     """The last messages of the branch that ends with `end`, at most `limit` of them, oldest first."""
     return list(Message.objects.raw(_UPWARDS, [end, limit, limit])) if end else []
+
+
+def branch_page(end: UUID | None, after: UUID | None, limit: int) -> list[Message]:
+    """The branch that ends with `end`, oldest first, what follows `after`. Nothing when `after` is not in it."""
+    nowhere = 0 if after else WHOLE_BRANCH
+    return list(Message.objects.raw(_PAGE, [end, WHOLE_BRANCH, nowhere, after, limit])) if end else []
 
 
 def branch_with_pins(end: UUID | None, limit: int) -> list[Message]:

@@ -136,4 +136,19 @@ class Migration(migrations.Migration):
             model_name='budget',
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('group', None), ('user', None)), models.Q(('api_key', None), ('user', None)), models.Q(('api_key', None), ('group', None)), _connector='OR'), name='budget_has_one_owner', violation_error_message='A budget has one owner: a user, a group or an API key.'),
         ),
+        migrations.CreateModel(
+            name='IdempotentAnswer',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('key', models.CharField(max_length=255)),
+                ('digest', models.CharField(help_text='SHA-256 of method, address and body.', max_length=64)),
+                ('status', models.PositiveSmallIntegerField(null=True)),
+                ('body', models.BinaryField(default=b'')),
+                ('expires_at', models.DateTimeField(db_index=True)),
+                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('user', 'key'), name='one_answer_per_idempotency_key')],
+            },
+        ),
     ]

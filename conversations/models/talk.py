@@ -1,5 +1,6 @@
 """What people and agents say: conversations and their messages."""
 
+import hashlib
 import uuid
 from typing import Self
 
@@ -47,6 +48,12 @@ class Conversation(models.Model):
 
     def __str__(self) -> str:
         return self.title or "New conversation"
+
+    @property
+    def etag(self) -> str:
+        """Of what two people can change at once; new messages do not count."""
+        changed = [self.title, self.pinned, self.archived, self.agent_id]
+        return f'"{hashlib.sha256(repr(changed).encode()).hexdigest()[:20]}"'
 
 
 class MessageQuerySet(models.QuerySet["Message"]):

@@ -27,7 +27,7 @@ def test_what_was_done_while_the_other_call_waited_is_not_done_again(
     asking.end("worker")
     asking.restore()
     asked = len(asking.model.requests)
-    (approval,) = call(asking, person, "GET", "/api/v1/approvals")[1]
+    (approval,) = call(asking, person, "GET", "/api/v1/approvals")[1]["items"]
     assert call(asking, person, "POST", f"/api/v1/approvals/{approval['id']}", {"decision": decision})[0] == 200
     assert asking.ended(person, run)["status"] == "completed"
     assert asking.lines(text) == ["react/1/tool/0", *last]

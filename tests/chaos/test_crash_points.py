@@ -100,7 +100,7 @@ def test_a_decision_whose_web_process_died_before_the_enqueue_counts(chaos: Chao
     try:
         run = chaos.ask(person, "use append_once on K11")
         chaos.waiting(person, run["id"], "approval")
-        (approval,) = call(chaos, person, "GET", "/api/v1/approvals")[1]
+        (approval,) = call(chaos, person, "GET", "/api/v1/approvals")[1]["items"]
         web = chaos.die_at("K11", "web")
         eventually(chaos.is_ready, "web is ready")
         with pytest.raises(CONNECTION_LOST):
@@ -118,7 +118,7 @@ def test_in_doubt_about_an_approved_call_it_runs_again_only_when_a_person_says_s
     try:
         run = chaos.ask(person, "use append_once on approved")["id"]
         chaos.waiting(person, run, "approval")
-        (approval,) = call(chaos, person, "GET", "/api/v1/approvals")[1]
+        (approval,) = call(chaos, person, "GET", "/api/v1/approvals")[1]["items"]
         worker = chaos.die_at("K6")
         assert call(chaos, person, "POST", f"/api/v1/approvals/{approval['id']}", {"decision": "approve"})[0] == 200
         died(worker)
@@ -145,5 +145,5 @@ def test_three_deaths_at_the_same_point_end_the_run_and_keep_its_record(chaos: C
     ended = chaos.ended(person, run["id"])
     assert (ended["status"], ended["reason"]) == ("failed", "crash_loop")
     assert chaos.lines("loop") == []
-    calls = call(chaos, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]
+    calls = call(chaos, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]["items"]
     assert "react/1/llm" in [made["key"] for made in calls]

@@ -52,7 +52,7 @@ def test_a_run_keeps_the_agent_it_began_with(product: Product, person: Person, p
     product.execute("UPDATE tools_admin_tool SET approval = 'always' WHERE name = 'calculator'")
     try:
         run = call(product, person, "POST", "/api/v1/runs", {"input": "What is 12 * 12?", "agent": poet})[1]
-        (asked,) = eventually(lambda: call(product, person, "GET", "/api/v1/approvals")[1], "it asks")
+        (asked,) = eventually(lambda: call(product, person, "GET", "/api/v1/approvals")[1]["items"], "it asks")
         product.execute("UPDATE tools_admin_agent SET instructions = 'Shout.' WHERE id = %s", poet)
         product.execute("DELETE FROM tools_admin_agent_tools WHERE agent_id = %s", poet)
         before = len(product.model.requests)

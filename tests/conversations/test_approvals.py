@@ -24,7 +24,7 @@ def _waiting(product: Product, person: Person) -> tuple[dict[str, Any], dict[str
     """A run that waits, and the request it waits for."""
     run = call(product, person, "POST", "/api/v1/runs", {"input": QUESTION})[1]
     run = eventually(lambda: (r := _get(product, person, run))["status"] == "waiting" and r, "the run waits")
-    (approval,) = call(product, person, "GET", "/api/v1/approvals")[1]
+    (approval,) = call(product, person, "GET", "/api/v1/approvals")[1]["items"]
     return run, approval
 
 
@@ -43,7 +43,7 @@ def _ended(product: Product, person: Person, run: dict[str, Any]) -> dict[str, A
 
 
 def _tool_calls(product: Product, person: Person, run: dict[str, Any]) -> list[dict[str, Any]]:
-    calls = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]
+    calls = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]["items"]
     return [c for c in calls if c["kind"] == "tool"]
 
 
@@ -68,7 +68,7 @@ def test_an_approved_call_runs_with_what_was_shown_and_without_asking_the_model_
     assert run["status"] == "completed"
     assert "144" in run["answer"]
     assert product.model.requests[asked]["messages"][-1]["role"] == "tool"
-    assert call(product, person, "GET", "/api/v1/approvals?state=consumed")[1][0]["id"] == approval["id"]
+    assert call(product, person, "GET", "/api/v1/approvals?state=consumed")[1]["items"][0]["id"] == approval["id"]
 
 
 def test_a_rejection_is_told_to_the_model_and_ends_nothing(product: Product, person: Person) -> None:
@@ -105,7 +105,7 @@ def test_one_decision_wins(product: Product, person: Person) -> None:
 def test_a_stranger_cannot_decide(product: Product, person: Person) -> None:
     run, approval = _waiting(product, person)
     stranger = product.person()
-    assert call(product, stranger, "GET", "/api/v1/approvals")[1] == []
+    assert call(product, stranger, "GET", "/api/v1/approvals")[1]["items"] == []
     assert _decide(product, stranger, approval, "approve")[0] == 404
     assert _get(product, person, run)["status"] == "waiting"
 
@@ -238,7 +238,7 @@ def test_allowing_covers_further_calls_of_the_tool_in_this_conversation_alone(pr
         run = _ended(product, person, run)
         second = _ended(product, person, _next(product, person, run, "c2"))
         assert (second["status"], "169" in second["answer"]) == ("completed", True)
-        known = call(product, person, "GET", "/api/v1/approvals?state=consumed")[1]
+        known = call(product, person, "GET", "/api/v1/approvals?state=consumed")[1]["items"]
         assert [(a["arguments"], a["comment"]) for a in known if a["run"] == second["id"]] == [
             ({"expression": "13 * 13"}, "Allowed for this conversation.")
         ]
@@ -277,7 +277,7 @@ def test_where_a_group_decides_what_was_allowed_before_asks_again_and_a_member_l
         product.execute("UPDATE tools_admin_tool SET approvers_id = %s WHERE name = 'calculator'", finance)
         run = _next(product, person, run, "c2")
         eventually(lambda: _get(product, person, run)["status"] == "waiting", "it asks again")
-        (asked,) = call(product, person, "GET", "/api/v1/approvals")[1]
+        (asked,) = call(product, person, "GET", "/api/v1/approvals")[1]["items"]
         status, problem = _decide(product, person, asked, "approve")
         assert (status, problem["code"]) == (403, "not_approver")
         member = product.person()

@@ -44,7 +44,7 @@ def ask(product: Product, person: Person, text: str, wait: float = 30) -> dict[s
 
 def test_every_call_and_run_has_its_cost(product: Product, person: Person) -> None:
     run = ask(product, person, "What is 12 * 13?")
-    calls = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]
+    calls = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]["items"]
     paid = [c for c in calls if c["kind"] == "llm"]
     assert [c["key"] for c in paid] == ["react/1/llm", "react/2/llm", "answer/llm/0"]
     assert all(c["cost"] == c["usage"]["input_tokens"] + 10 * c["usage"]["output_tokens"] > 100 for c in paid)
@@ -117,11 +117,11 @@ def test_a_tool_has_a_price_and_a_refused_call_costs_nothing(product: Product, p
     try:
         give_budget(product, person, 1_000_000)
         run = ask(product, person, "What is 12 * 13?")
-        calls = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]
+        calls = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]["items"]
         assert [c["cost"] for c in calls if c["kind"] == "tool"] == [5_000]
         assert run["cost"] == 5_000 + sum(c["cost"] for c in calls if c["kind"] == "llm") == used(product, person)
         wrong = ask(product, person, "Use an unknown tool")
-        calls = call(product, person, "GET", f"/api/v1/runs/{wrong['id']}/calls")[1]
+        calls = call(product, person, "GET", f"/api/v1/runs/{wrong['id']}/calls")[1]["items"]
         assert {c["cost"] for c in calls if c["kind"] == "tool"} == {0}
     finally:
         product.execute("UPDATE tools_admin_tool SET price = 0")
@@ -135,7 +135,7 @@ def test_a_stopped_call_counts_as_what_was_set_aside_for_it(product: Product, pe
     eventually(lambda: len(product.model.requests) > asked, "the model is asked")
     assert call(product, person, "POST", f"/api/v1/runs/{run['id']}/cancel")[0] == 200
     ended = eventually(lambda: _ended(product, person, run), "the run has ended")
-    (stopped,) = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]
+    (stopped,) = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]["items"]
     assert stopped["usage"]["estimated"] is True
     assert stopped["cost"] == ended["cost"] == used(product, person) > 2_000
 
@@ -165,7 +165,7 @@ def test_what_a_dead_worker_left_open_counts_as_spent(product: Product, person: 
     product.end("worker")
     product.restore()
     ended = eventually(lambda: _ended(product, person, run), "another worker has ended the run")
-    calls = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]
+    calls = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]["items"]
     (lost,) = [c for c in calls if c["key"].startswith("lost/")]
     assert lost["usage"]["estimated"] is True
     assert lost["cost"] >= 100 + 120  # what the call that was lost did cost
@@ -217,7 +217,7 @@ def test_a_disabled_tool_is_refused_with_the_next_call(product: Product, person:
     product.model.brain = disables_the_tool
     try:
         run = ask(product, person, "What is 12 * 13?")
-        calls = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]
+        calls = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]["items"]
         (tool,) = [c for c in calls if c["kind"] == "tool"]
         assert "not available any more" in tool["error"]
     finally:

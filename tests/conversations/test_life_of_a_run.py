@@ -123,7 +123,11 @@ def test_a_tool_disabled_during_the_run_is_denied_at_the_call(product: Product, 
     product.model.brain = disables_then_calls
     try:
         run = _run(product, person, "What is 6 * 7?")
-        tools = [c for c in call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1] if c["kind"] == "tool"]
+        tools = [
+            c
+            for c in call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]["items"]
+            if c["kind"] == "tool"
+        ]
         assert [c["result"]["is_error"] for c in tools] == [True]
         assert "not available" in tools[0]["result"]["content"]
     finally:

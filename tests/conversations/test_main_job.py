@@ -41,7 +41,7 @@ def test_a_tool_call_is_on_record(product: Product, person: Person) -> None:
     _, run = call(product, person, "POST", "/api/v1/runs", {"input": "What is 123 * 45?", "wait": 20})
     assert run["status"] == "completed", run
     assert "5535" in run["answer"]
-    _, calls = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")
+    calls = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]["items"]
     tools = [c for c in calls if c["kind"] == "tool"]
     assert [(c["request"]["name"], c["result"]["content"], c["state"]) for c in tools] == [
         ("calculator", "123 * 45 = 5535", "succeeded")
@@ -50,7 +50,7 @@ def test_a_tool_call_is_on_record(product: Product, person: Person) -> None:
 
 def test_events_count_without_a_gap_and_end_once(product: Product, person: Person) -> None:
     _, run = call(product, person, "POST", "/api/v1/runs", {"input": "What is 2 + 3?", "wait": 20})
-    _, events = call(product, person, "GET", f"/api/v1/runs/{run['id']}/events")
+    events = call(product, person, "GET", f"/api/v1/runs/{run['id']}/events")[1]["items"]
     assert [e["seq"] for e in events] == list(range(1, len(events) + 1))
     assert [e["channel"] for e in events].count("done") == 1
     assert events[-1]["channel"] == "done"
@@ -82,7 +82,7 @@ def test_stop_keeps_the_text_so_far_and_hangs_up(product: Product, person: Perso
 def test_an_unknown_tool_is_told_to_the_model(product: Product, person: Person) -> None:
     _, run = call(product, person, "POST", "/api/v1/runs", {"input": "Use an unknown tool", "wait": 20})
     assert run["status"] == "completed"
-    _, events = call(product, person, "GET", f"/api/v1/runs/{run['id']}/events")
+    events = call(product, person, "GET", f"/api/v1/runs/{run['id']}/events")[1]["items"]
     errors = [e["data"]["error"] for e in events if e["data"].get("error")]
     assert any("no_such_tool" in error and "calculator" in error for error in errors)
 
@@ -131,5 +131,5 @@ def _ended(product: Product, person: Person, run: dict[str, Any]) -> dict[str, A
 
 
 def _events(product: Product, person: Person, run: dict[str, Any], channel: str) -> list[dict[str, Any]]:
-    events = call(product, person, "GET", f"/api/v1/runs/{run['id']}/events")[1]
+    events = call(product, person, "GET", f"/api/v1/runs/{run['id']}/events")[1]["items"]
     return [e for e in events if e["channel"] == channel]

@@ -30,7 +30,7 @@ def _run(product: Product, person: Person, run: str) -> dict[str, Any]:
 
 
 def calls(product: Product, person: Person, run: dict[str, Any]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]
+    found: list[dict[str, Any]] = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]["items"]
     return found
 
 
@@ -39,7 +39,7 @@ def models_asked(product: Product, person: Person, run: dict[str, Any]) -> list[
 
 
 def events(product: Product, person: Person, run: dict[str, Any]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = call(product, person, "GET", f"/api/v1/runs/{run['id']}/events")[1]
+    found: list[dict[str, Any]] = call(product, person, "GET", f"/api/v1/runs/{run['id']}/events")[1]["items"]
     return found
 
 

@@ -85,7 +85,7 @@ def test_the_database_may_go_while_a_run_is_going_on(installation: Installation)
         done = mine.until(lambda b: b.get("run") == ack["run"] and b.get("channel") == "done", 60)
     assert done["data"]["status"] == "completed"
     assert done["data"]["answer"].endswith("word399")
-    events = call(installation, person, "GET", f"/api/v1/runs/{ack['run']}/events")[1]
+    events = call(installation, person, "GET", f"/api/v1/runs/{ack['run']}/events")[1]["items"]
     assert [e["seq"] for e in events] == list(range(1, len(events) + 1))
 
 

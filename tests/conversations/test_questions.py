@@ -45,7 +45,7 @@ def asking(product: Product, person: Person) -> tuple[dict[str, Any], dict[str, 
         return now["status"] == "waiting" and now
 
     run = eventually(waits, "the run waits")
-    (question,) = call(product, person, "GET", f"/api/v1/runs/{run['id']}/questions")[1]
+    (question,) = call(product, person, "GET", f"/api/v1/runs/{run['id']}/questions")[1]["items"]
     return run, question
 
 
@@ -67,7 +67,7 @@ def test_an_answer_lets_the_run_go_on_with_what_was_said(product: Product, perso
     assert question["fields"]["properties"]["answer"]["examples"] == ["red", "blue"]
     assert answer(product, person, run, question, value={"answer": "green"})[0] == 200
     assert "The user answers: green" in ended(product, person, run)["answer"]
-    events = call(product, person, "GET", f"/api/v1/runs/{run['id']}/events")[1]
+    events = call(product, person, "GET", f"/api/v1/runs/{run['id']}/events")[1]["items"]
     told = [event["data"]["status"] for event in events if event["channel"] == "question"]
     assert told == ["pending", "answered"]
     # The same answer again changes nothing, another one comes too late.

@@ -52,7 +52,7 @@ def judging(verdict: Any, draft: dict[str, Any] | None = None) -> Any:
 def waiting(product: Product, person: Person, question: str = "Hello") -> tuple[dict[str, Any], dict[str, Any]]:
     run = call(product, person, "POST", "/api/v1/runs", {"input": question})[1]
     eventually(lambda: state(product, person, run)["status"] == "waiting", "the run waits for a signature")
-    (asked,) = call(product, person, "GET", "/api/v1/approvals")[1]
+    (asked,) = call(product, person, "GET", "/api/v1/approvals")[1]["items"]
     return run, asked
 
 
@@ -73,7 +73,7 @@ def decide(product: Product, person: Person, asked: dict[str, Any], decision: st
 
 
 def events(product: Product, person: Person, run: dict[str, Any], channel: str) -> list[dict[str, Any]]:
-    found = call(product, person, "GET", f"/api/v1/runs/{run['id']}/events")[1]
+    found = call(product, person, "GET", f"/api/v1/runs/{run['id']}/events")[1]["items"]
     return [event["data"] for event in found if event["channel"] == channel]
 
 
@@ -115,7 +115,7 @@ def test_a_changed_draft_is_judged_again(product: Product, person: Person) -> No
     assert decide(product, person, asked, "approve", args={"answer": "A bad change."})[0] == 200
 
     def again() -> Any:
-        found = call(product, person, "GET", "/api/v1/approvals")[1]
+        found = call(product, person, "GET", "/api/v1/approvals")[1]["items"]
         return found and found[0]
 
     second = eventually(again, "a changed draft that fails needs a new signature")
@@ -161,11 +161,11 @@ def test_a_signed_draft_goes_to_a_tool_once(product: Product, person: Person) ->
     )
     product.model.brain = judging("pass", {"expression": "6 * 7"})
     run, asked = waiting(product, person)
-    made = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]
+    made = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]["items"]
     assert [c for c in made if c["kind"] == "tool"] == []
     decide(product, person, asked, "approve")
     assert "6 * 7 = 42" in ended(product, person, run)["answer"]
-    made = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]
+    made = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]["items"]
     assert [c["key"] for c in made if c["kind"] == "tool"] == ["publish/1/tool/0"]
 
 

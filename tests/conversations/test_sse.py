@@ -124,9 +124,9 @@ def test_without_the_media_type_it_is_json(product: Product, person: Person) -> 
     run = start(product, person, "Hello")
     with events(product, person, run) as stream:
         seen = [body for body in stream if "seq" in body]
-    rows = httpx2.get(f"{product.url}/api/v1/runs/{run}/events", headers=person.bearer).json()
+    rows = httpx2.get(f"{product.url}/api/v1/runs/{run}/events", headers=person.bearer).json()["items"]
     assert [(r["seq"], r["channel"], r["data"]) for r in rows] == [(s["seq"], s["channel"], s["data"]) for s in seen]
-    rest = httpx2.get(f"{product.url}/api/v1/runs/{run}/events?after=2", headers=person.bearer).json()
+    rest = httpx2.get(f"{product.url}/api/v1/runs/{run}/events?after=2", headers=person.bearer).json()["items"]
     assert rest == rows[2:]
 
 

@@ -44,7 +44,9 @@ def run_tool(product: Product, person: Person, name: str, **arguments: Any) -> t
     """The run, and the recorded result of its call."""
     said = {"input": f"call {name} {json.dumps(arguments)}"}
     run = ended(product, person, call(product, person, "POST", "/api/v1/runs", said)[1])
-    (done,) = [c for c in call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1] if c["kind"] == "tool"]
+    (done,) = [
+        c for c in call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]["items"] if c["kind"] == "tool"
+    ]
     return run, done["result"]
 
 
@@ -121,14 +123,16 @@ def test_a_picture_of_a_server_becomes_a_file(product: Product, person: Person, 
 def test_a_server_asks_in_the_middle_of_a_call(product: Product, person: Person, server: None) -> None:
     run = call(product, person, "POST", "/api/v1/runs", {"input": "call every_ask {}"})[1]
     ask = f"/api/v1/runs/{run['id']}/questions"
-    (question,) = eventually(lambda: call(product, person, "GET", ask)[1], "the server asks")
+    (question,) = eventually(lambda: call(product, person, "GET", ask)[1]["items"], "the server asks")
     assert (question["source"], question["state"]) == ("every_ask", "pending")
     assert "name" in question["fields"]["properties"]
     status, problem = answer(product, person, run, question, value={"name": 3})
     assert (status, problem["code"]) == (422, "invalid_answer")
     assert answer(product, person, run, question, value={"name": "Ada"})[0] == 200
     ended(product, person, run)
-    (done,) = [c for c in call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1] if c["kind"] == "tool"]
+    (done,) = [
+        c for c in call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]["items"] if c["kind"] == "tool"
+    ]
     assert "Name: Ada" in done["result"]["content"]
 
 

@@ -85,7 +85,7 @@ def test_an_obedient_model_still_has_to_ask(product: Product, service: Service, 
     run = _run(product, person)
     assert (run["status"], run["reason"]) == ("waiting", "approval")
     assert [request.method for request in service.received] == ["GET"]
-    [approval] = call(product, person, "GET", "/api/v1/approvals")[1]
+    [approval] = call(product, person, "GET", "/api/v1/approvals")[1]["items"]
     call(product, person, "POST", f"/api/v1/approvals/{approval['id']}", {"decision": "reject"})
     told = json.dumps([m for m in product.model.requests[-1]["messages"] if m["role"] == "tool"])
     assert "[USER INTERRUPT" not in told and "[A person changed" not in told, "our markers are ours"
@@ -97,7 +97,7 @@ def test_an_operation_behind_a_compact_tool_asks_by_its_own_name(product: Produc
     product.model.brain = obedient(writing)
     run = _run(product, person)
     assert (run["status"], run["reason"]) == ("waiting", "approval")
-    [approval] = call(product, person, "GET", "/api/v1/approvals")[1]
+    [approval] = call(product, person, "GET", "/api/v1/approvals")[1]["items"]
     assert (approval["tool_name"], approval["arguments"]) == ("many_erase_7", {})
     assert len(service.requests) == 1
     assert call(product, person, "POST", f"/api/v1/approvals/{approval['id']}", {"decision": "approve"})[0] == 200

@@ -60,22 +60,22 @@ def test_usage_is_added_up_by_what_was_asked_for(page: Client, ada: User) -> Non
     run = make_used(ada, 20, 30)
     make_call(run, 7, at=timezone.now() - timedelta(days=3), input_tokens=1, estimated=True)
     make_used(make_user("eve"), 1_000)
-    (model,) = page.get("/api/v1/usage?by=model").json()
+    (model,) = page.get("/api/v1/usage?by=model").json()["items"]
     assert (model["name"], model["calls"], model["input_tokens"], model["cost"]) == ("large", 3, 201, 57)
     assert model["estimated"] is True
-    (tool,) = page.get("/api/v1/usage?by=tool").json()
+    (tool,) = page.get("/api/v1/usage?by=tool").json()["items"]
     assert (tool["name"], tool["runs"], tool["cost"], tool["estimated"]) == ("search", 1, 5, False)
-    before, today = page.get("/api/v1/usage?by=day").json()
+    before, today = page.get("/api/v1/usage?by=day").json()["items"]
     assert (before["cost"], today["cost"]) == (7, 55)
     assert today["name"] == timezone.localdate().isoformat()
-    assert [row["name"] for row in page.get("/api/v1/usage?by=user").json()] == ["ada"]
+    assert [row["name"] for row in page.get("/api/v1/usage?by=user").json()["items"]] == ["ada"]
 
 
 def test_a_period_is_whole_days(page: Client, ada: User) -> None:
     run = make_used(ada)
     make_call(run, 7, at=timezone.now() - timedelta(days=40))
     day = timezone.localdate() - timedelta(days=40)
-    (row,) = page.get(f"/api/v1/usage?since={day}&until={day}").json()
+    (row,) = page.get(f"/api/v1/usage?since={day}&until={day}").json()["items"]
     assert row["cost"] == 7
     assert page.get("/api/v1/usage?since=nonsense").status_code == 422
     assert page.get("/api/v1/usage?by=nonsense").status_code == 422
@@ -87,7 +87,7 @@ def test_whoever_may_look_at_all_runs_sees_what_all_used(page: Client, ada: User
     make_used(ada, 20)
     make_used(make_user("eve"), 1_000)
     ada.user_permissions.add(Permission.objects.get(codename="view_all_runs"))
-    assert [row["name"] for row in page.get("/api/v1/usage?by=user").json()] == ["eve", "ada"]
+    assert [row["name"] for row in page.get("/api/v1/usage?by=user").json()["items"]] == ["eve", "ada"]
 
 
 def test_me_says_what_is_left(page: Client, ada: User) -> None:

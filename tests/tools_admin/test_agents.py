@@ -86,7 +86,8 @@ def test_the_api_lists_what_the_caller_may_use(
     for user in (ada, eve):
         client.force_login(user)
         names[user] = {
-            address: [row["name"] for row in client.get(f"/api/v1/{address}").json()] for address in ("agents", "tools")
+            address: [row["name"] for row in client.get(f"/api/v1/{address}").json()["items"]]
+            for address in ("agents", "tools")
         }
         assert client.get("/api/v1/models").status_code == 200
     assert names[ada]["agents"] == ["Helper", "Seller"]

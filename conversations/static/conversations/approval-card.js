@@ -76,8 +76,8 @@ export class ApprovalCard {
   async #readWhole() {
     this.#busy(true);
     try {
-      const rows = await request("GET", "/approvals");
-      const row = rows.find((/** @type {any} */ r) => r.id === this.approval.id);
+      const { items } = await request("GET", "/approvals?limit=200");
+      const row = items.find((/** @type {any} */ r) => r.id === this.approval.id);
       if (row) Object.assign(this.approval, { args: row.arguments, whole: true });
       this.#describe();
       this.#busy(false);

@@ -135,8 +135,11 @@ async function replaceThread() {
 async function settleRun() {
   const answer = thread.active;
   if (!answer) return;
-  const missed = await request("GET", `/runs/${answer.run.id}/events?after=${answer.run.seq}`);
-  for (const envelope of missed) apply(answer.run, envelope);
+  for (let after = answer.run.seq; after !== null; ) {
+    const { items, next } = await request("GET", `/runs/${answer.run.id}/events?after=${after}`);
+    for (const envelope of items) apply(answer.run, envelope);
+    after = next;
+  }
   changed(answer);
 }
 

@@ -1,0 +1,205 @@
+"""Conversations and runs as files: to keep, to read elsewhere, and conversations to bring back.
+
+An export is for reading; what is brought back are the words of a conversation and nothing else. Runs, traces, costs,
+ids and times in a file are somebody's claim, so an import makes none of them.
+"""
+
+import re
+from datetime import timedelta
+from typing import Any, Literal
+from uuid import UUID, uuid4
+
+import orjson
+from django.db import transaction
+from django.http import HttpResponse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from pydantic import ConfigDict, Field, model_validator
+
+from accounts.models import User
+from conversations.cleaning import clean
+from conversations.lifecycle import after_commit
+from conversations.models import Conversation, Message, Run
+from conversations.schemas import CallOut, EventOut, RunOut, StrictSchema
+from conversations.services import tell_conversation
+from tools_admin.services import agent_for
+
+MOST_MESSAGES = 5_000
+MOST_CHARS = 1_000_000  # of one message: an answer may be longer than what people may send
+_IGNORED = "For reading: an import makes none of it."
+
+
+class ExportedMessage(StrictSchema):
+    """A message of a conversation's tree; its parent stands before it."""
+
+    id: UUID = Field(description="Names it within the file.")
+    parent: UUID | None = None
+    role: Literal["user", "assistant"]
+    content: str = Field(max_length=MOST_CHARS)
+    partial: bool = False
+    pinned: bool = False
+    feedback: Literal["", "good", "bad"] = ""
+    created_at: str = Field("", max_length=40, description=_IGNORED)
+    run: UUID | None = Field(None, description=_IGNORED)
+
+
+class ConversationFile(StrictSchema):
+    """A conversation with all its branches."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"description": "As `GET …/export` gives it."})
+
+    format: Literal["agentapp.conversation"]
+    version: Literal[1]
+    title: str = Field("", max_length=200)
+    branch: UUID | None = Field(None, description="The message that ends the visible branch.")
+    messages: list[ExportedMessage] = Field(max_length=MOST_MESSAGES)
+    exported_at: str = Field("", max_length=40, description=_IGNORED)
+    runs: list[dict[str, Any]] = Field([], max_length=MOST_MESSAGES, description=_IGNORED)
+
+    @model_validator(mode="after")
+    def is_a_tree(self) -> "ConversationFile":
+        known: set[UUID] = set()
+        for message in self.messages:
+            if message.id in known:
+                raise ValueError(f"the message {message.id} is there twice")
+            if message.parent and message.parent not in known:
+                raise ValueError(f"the parent of the message {message.id} does not stand before it")
+            known.add(message.id)
+        if self.branch and self.branch not in known:
+            raise ValueError("the branch ends with a message that is not there")
+        return self
+
+
+def export_conversation(conversation: Conversation) -> dict[str, Any]:
+    """As `ConversationFile`, with the runs. Three queries."""
+    messages = list(conversation.messages.filter(recalled=False).order_by("created_at", "id"))
+    return {
+        "format": "agentapp.conversation",
+        "version": 1,
+        "title": conversation.title,
+        "branch": conversation.leaf_id,
+        "exported_at": timezone.now().isoformat(),
+        "messages": [_exported(message) for message in _parents_first(messages)],
+        "runs": [_dumped(RunOut, run) for run in conversation.runs.order_by("created_at")],
+    }
+
+
+def export_run(run: Run) -> dict[str, Any]:
+    """A run with its question, calls and events. Four queries."""
+    return {
+        "format": "agentapp.run",
+        "version": 1,
+        "title": run.message.content[:200],
+        "exported_at": timezone.now().isoformat(),
+        "question": run.message.content,
+        "run": _dumped(RunOut, run),
+        "calls": [_dumped(CallOut, call) for call in run.calls.order_by("id")],
+        "events": [_dumped(EventOut, event) for event in run.events.order_by("seq")],
+    }
+
+
+@transaction.atomic(durable=True)
+def import_conversation(user: User, file: ConversationFile) -> Conversation:
+    """A conversation of the importer with the file's words: new ids, times of now, no runs."""
+    conversation = Conversation.objects.create(user=user, agent=agent_for(user), title=clean(file.title))
+    ids = {message.id: uuid4() for message in file.messages}
+    now = timezone.now()
+    made = [
+        Message(
+            id=ids[message.id],
+            conversation=conversation,
+            parent_id=ids[message.parent] if message.parent else None,
+            role=message.role,
+            content=clean(message.content),
+            partial=message.partial,
+            pinned=message.pinned,
+            feedback=message.feedback if message.role == "assistant" else "",
+        )
+        for message in file.messages
+    ]
+    Message.objects.bulk_create(made)
+    for number, message in enumerate(made):  # siblings are told apart by their times
+        message.created_at = now + timedelta(microseconds=number - len(made))
+    Message.objects.bulk_update(made, ["created_at"], batch_size=500)
+    if file.branch:
+        conversation.leaf_id = ids[file.branch]
+        conversation.save(update_fields=["leaf"])
+    after_commit(tell_conversation, conversation, False)
+    return conversation
+
+
+def download(exported: dict[str, Any], format: Literal["json", "markdown"]) -> HttpResponse:
+    """The export as a file to save."""
+    if format == "json":
+        response = HttpResponse(orjson.dumps(exported, default=str), content_type="application/json; charset=utf-8")
+    else:
+        response = HttpResponse(_markdown(exported), content_type="text/markdown; charset=utf-8")
+    name = re.sub(r"[^A-Za-z0-9]+", "-", exported["title"])[:60].strip("-") or "export"
+    response["Content-Disposition"] = f'attachment; filename="{name}.{"json" if format == "json" else "md"}"'
+    return response
+
+
+def _exported(message: Message) -> dict[str, Any]:
+    return {
+        "id": message.id,
+        "parent": message.parent_id,
+        "role": message.role,
+        "content": message.content,
+        "partial": message.partial,
+        "pinned": message.pinned,
+        "feedback": message.feedback,
+        "created_at": message.created_at.isoformat(),
+        "run": message.run_id,
+    }
+
+
+def _parents_first(messages: list[Message]) -> list[Message]:
+    """By time, but none before its parent: what was taken back leaves messages below older ones."""
+    there = {message.id for message in messages}
+    ordered: dict[UUID, Message] = {}
+    held: dict[UUID, list[Message]] = {}
+    for message in messages:
+        if message.parent_id in there and message.parent_id not in ordered:
+            held.setdefault(message.parent_id, []).append(message)
+            continue
+        following = [message]
+        while following:
+            first = following.pop(0)
+            ordered[first.id] = first
+            following += held.pop(first.id, [])
+    return list(ordered.values())
+
+
+def _dumped(schema: Any, row: Any) -> dict[str, Any]:
+    dumped: dict[str, Any] = schema.from_orm(row).model_dump()
+    return dumped
+
+
+def _markdown(exported: dict[str, Any]) -> str:
+    """The visible branch, or the question, calls and answer of a run, to be read."""
+    parts = [f"# {exported['title'].splitlines()[0] if exported['title'] else _('Conversation')}"]
+    if exported["format"] == "agentapp.run":
+        parts += [f"## {_('Question')}", exported["question"]]
+        for call in exported["calls"]:
+            parts += [f"## {call['kind']} `{call['key']}`: {call['state']}"]
+            parts += [_block(call["request"]), _block(call["result"])]
+        parts += [f"## {_('Answer')}", exported["run"]["answer"]]
+    for message in _branch(exported):
+        parts += [f"## {_('You') if message['role'] == 'user' else _('Assistant')}", message["content"]]
+    return "\n\n".join(parts) + "\n"
+
+
+def _branch(exported: dict[str, Any]) -> list[dict[str, Any]]:
+    by_id = {message["id"]: message for message in exported.get("messages", [])}
+    found, end = [], exported.get("branch")
+    while end:
+        found.append(by_id[end])
+        end = by_id[end]["parent"]
+    return found[::-1]
+
+
+def _block(value: Any) -> str:
+    """JSON between fences that it cannot close."""
+    text = orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode()
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    return f"{fence}json\n{text}\n{fence}"
