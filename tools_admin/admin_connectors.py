@@ -187,9 +187,10 @@ class ConnectorAdmin(ModelAdmin):  # type: ignore[misc]
             from tools_admin.asking import check
 
             found = async_to_sync(check)(connector, request.user.pk)
-            self.message_user(request, found.text, messages.SUCCESS if found.good else messages.ERROR)
             if found.wants_sign_in and connector.kind == "mcp":
                 self._set_up_sign_in(request, connector)
+            else:
+                self.message_user(request, found.text, messages.SUCCESS if found.good else messages.ERROR)
         return HttpResponseRedirect(self._url("change", pk))
 
     def _set_up_sign_in(self, request: HttpRequest, connector: Connector) -> None:
@@ -206,7 +207,9 @@ class ConnectorAdmin(ModelAdmin):  # type: ignore[misc]
             return
         self.log_change(request, connector, "Sign-in set up as the server says.")
         if not scheme.client_id:
-            text = _("Its sign-in is set up but for the client ID: register %s there as the redirect address.")
+            text = _(
+                "It asks for a sign-in, which is set up but for the client ID: register %s there as redirect address."
+            )
             self.message_user(request, text % address(scheme), messages.WARNING)
             return
         text = _('Its sign-in is set up: each person connects their own account. <a href="%s">Connect yours</a>')

@@ -5,6 +5,7 @@ and an operation that turns from reading to writing is treated as writing at onc
 """
 
 import hashlib
+import json
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,12 @@ class Offer:
     @property
     def description(self) -> str:
         return self.spec.description if self.spec else self.tool.description if self.tool else ""
+
+    @property
+    def parameters(self) -> tuple[str, str]:
+        """Those of the source and those that were chosen, as JSON."""
+        both = (self.spec.parameters if self.spec else {}, self.tool.parameters if self.tool else {})
+        return json.dumps(both[0], ensure_ascii=False), json.dumps(both[1], ensure_ascii=False)
 
     @property
     def reads(self) -> bool:

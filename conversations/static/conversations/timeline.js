@@ -142,7 +142,7 @@ function call(step, state) {
     h("span", { class: "what" }, what),
     h("span", { class: "tool" }, step.tool),
     h("span", { class: "visually-hidden" }, stateWords(state)),
-    h("span", { class: "progress" }, progressWords(step, state)),
+    h("span", { class: "how-far" }, progressWords(step, state)),
     h("span", { class: "time" }, step.elapsed === null ? "" : duration(step.elapsed)));
   return h("details", { class: "step", "data-state": state, "data-step": step.key }, line, detail(step));
 }
@@ -162,7 +162,8 @@ function detail(step) {
   if (step.reasoning) add(gettext("Thought"), h("p", { class: "reasoning" }, step.reasoning));
   if (Object.keys(step.args ?? {}).length > 0) add(gettext("Given to the tool"), showValue(step.args));
   if (step.error) add(gettext("Error"), h("p", { class: "error-text" }, step.error));
-  else if (step.state === "done") add(gettext("Result"), step.observation === "" ? h("p", {}, gettext("Nothing came back.")) : showValue(step.observation));
+  if (step.error.includes("“My connections”")) box.append(h("p", {}, h("a", { class: "button button-small", href: "/connections/" }, gettext("My connections"))));
+  if (!step.error && step.state === "done") add(gettext("Result"), step.observation === "" ? h("p", {}, gettext("Nothing came back.")) : showValue(step.observation));
   return box;
 }
 
