@@ -57,7 +57,7 @@ def memory_of_children(parent: int) -> dict[str, float]:
             rollup = (folder / "smaps_rollup").read_text() if owner == parent else ""
         except OSError:
             continue
-        for name, mark in {"web": "agentapp.web", "worker": "celery"}.items():
+        for name, mark in {"web": "agentapp.web", "worker": "agentapp.worker"}.items():
             if rollup and mark in command:
                 pss = re.search(r"^Pss:\s+(\d+) kB", rollup, re.MULTILINE)
                 sizes[name] = int(pss[1]) / 1024 if pss else 0.0

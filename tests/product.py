@@ -22,7 +22,7 @@ from tests.fake_model import Brain, FakeModel, think
 
 ROOT = Path(__file__).resolve().parent.parent
 WEB = ["-m", "agentapp.web", "-b", "127.0.0.1"]
-WORKER = ["-m", "celery", "-A", "agentapp.celery", "worker", "-P", "threads", "-c", "256"]
+WORKER = ["-m", "agentapp.worker"]
 
 
 def eventually(check: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:
@@ -65,7 +65,7 @@ class Product:
         self.brain: Brain = think  # how the model answers after `restore`
         self.commands = {
             "web": [*WEB, "-p", str(self.port)],
-            "worker": [*WORKER, "--without-gossip", "--without-mingle"],
+            "worker": [*WORKER],
         }
 
     def start(self) -> None:

@@ -171,9 +171,7 @@ def _web(web_socket: socket.socket) -> Part:
 
 
 def _worker() -> Part:
-    argv = [sys.executable, "-m", "celery", "-A", "agentapp.celery", "worker", "-P", "threads", "-c", "256"]
-    argv += ["--without-gossip", "--without-mingle", "--loglevel", "INFO"]
-    return Part("worker", argv, cwd=CHECKOUT, grace_seconds=25)
+    return Part("worker", [sys.executable, "-m", "agentapp.worker"], cwd=CHECKOUT, grace_seconds=25)
 
 
 def _listen() -> socket.socket:

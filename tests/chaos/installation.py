@@ -38,8 +38,7 @@ class Chaos(Installation):
             "RUN_HEARTBEAT_SECONDS": "0.5",
             "SWEEP_SECONDS": "0.5",
         }
-        worker = self.commands["worker"]
-        worker[worker.index("-A") + 1] = "tests.chaos.effects"
+        self.commands["worker"] = ["-m", "tests.chaos.effects"]
         self.brain = self.answer
         self.faults: list[str] = []
         self.unpaid_before = 0

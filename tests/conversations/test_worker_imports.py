@@ -7,17 +7,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 START = """
-import sys, agentapp.celery
-agentapp.celery.app.loader.import_default_modules()
+import sys, agentapp.worker
+agentapp.worker.app.loader.import_default_modules()
 import conversations.worker
 print(" ".join(sys.modules))
 """
 
 
-def test_a_worker_starts_without_the_pages() -> None:
+def test_a_worker_starts_without_pages_and_shells() -> None:
     environment = os.environ | {"DJANGO_SETTINGS_MODULE": "agentapp.settings"}
     command = [sys.executable, "-c", START]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert "conversations.tasks" in loaded
-    assert not loaded & {"agentapp.urls", "agentapp.api", "conversations.admin", "ninja", "fido2"}
+    assert not loaded & {"agentapp.urls", "agentapp.api", "conversations.admin", "ninja", "fido2", "prompt_toolkit"}
