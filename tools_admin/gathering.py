@@ -22,7 +22,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from agentapp.addresses import AddressRefused, vetted
 
-PAUSE_SECONDS = 0.04
+PAUSE_SECONDS = 0.05
 PATIENT_AFTER = 4  # reads of a reply: plain replies and the first tokens of a stream do not wait
 GULP_BYTES = 8_192  # who sends that much at once has gathered already
 
