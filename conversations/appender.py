@@ -90,7 +90,7 @@ class Appender:
         arguments: list[Any] = []
         logs = [run_log for run_log in logs if run_log.collect()]
         for run_log in logs:
-            keys += live.run_keys(run_log.run)
+            keys += run_log.keys
             arguments += [run_log.epoch, live.ACTIVE_TTL_SECONDS, run_log.known, len(run_log.unsent)]
             for entry in run_log.unsent:
                 arguments += entry
@@ -104,7 +104,8 @@ class RunLog:
     """What one run in this worker has to append. `known` entries are in the log, `unsent` ones on their way."""
 
     def __init__(self, appender: Appender, run: UUID, epoch: int) -> None:
-        self.run, self.epoch = run, epoch
+        self.run, self.epoch = str(run), epoch
+        self.keys = live.run_keys(run)
         self.known = 0
         self.unsent: list[Entry] = []
         self._appender = appender

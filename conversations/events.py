@@ -40,7 +40,7 @@ def envelope(run: uuid.UUID | str, seq: int | None, channel: str, data: dict[str
     return to_json(body)
 
 
-def deltas(run: uuid.UUID, text: str, offset: int, attempt: int) -> Iterator[bytes]:
+def deltas(run: uuid.UUID | str, text: str, offset: int, attempt: int) -> Iterator[bytes]:
     """Envelopes of a piece of an answer that begins at `offset`: one, or as many as the size of an event demands."""
     at = datetime.now(UTC)
     for start in range(0, len(text), DELTA_CHARS):
