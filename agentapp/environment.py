@@ -58,6 +58,8 @@ class Environment(BaseSettings):
     approval_days: float = 7.0
     shutdown_grace_seconds: float = 20.0
     max_message_chars: int = 100_000
+    max_attachment_mb: int = Field(default=25, gt=0, description="Of one file that somebody adds to a message")
+    attachment_quota_mb: int = Field(default=1_000, gt=0, description="Of all such files of one person")
     sql_files: str = Field(default="", description="Folder of SQLite files that connectors may read")
     mcp_commands: dict[str, list[str]] = Field(
         default={}, description='MCP servers that may be started: {"time": ["mcp-server-time"]}'

@@ -4,8 +4,10 @@ import logging
 import uuid
 from typing import Any
 
+from django.core.exceptions import SuspiciousOperation
 from django.db import DatabaseError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http.multipartparser import MultiPartParserError
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
@@ -56,6 +58,11 @@ def register(api: NinjaAPI) -> None:
     def refused(_request: HttpRequest, error: HttpError) -> HttpResponse:
         codes = {400: "bad_request", 403: "forbidden", 429: "rate_limited"}
         return problem(error.status_code, codes.get(error.status_code, "http_error"), str(error))
+
+    @api.exception_handler(SuspiciousOperation)
+    @api.exception_handler(MultiPartParserError)
+    def unreadable(_request: HttpRequest, _error: Exception) -> HttpResponse:
+        return problem(400, "bad_request", "The request is malformed, too large, or has too many parts.")
 
     @api.exception_handler(DatabaseError)
     def unavailable(_request: HttpRequest, error: DatabaseError) -> HttpResponse:

@@ -260,6 +260,8 @@ RUN_DEADLINE_DAYS = env.run_deadline_days
 APPROVAL_DAYS = env.approval_days
 SHUTDOWN_GRACE_SECONDS = env.shutdown_grace_seconds
 MAX_MESSAGE_CHARS = env.max_message_chars
+MAX_ATTACHMENT_BYTES = env.max_attachment_mb * 1_000_000
+ATTACHMENT_QUOTA_BYTES = env.attachment_quota_mb * 1_000_000
 MAX_RUNNING_RUNS = env.max_running_runs
 
 CURRENCY = env.currency

@@ -20,7 +20,7 @@ from conversations.api_runs import router as runs
 from conversations.errors import BranchChanged
 from conversations.exchange import ConversationFile
 from conversations.health import worker_seen
-from conversations.models import Conversation, Message, Run
+from conversations.models import Conversation, Message, Run, load_files
 from conversations.schemas import (
     ConversationIn,
     ConversationOut,
@@ -55,6 +55,7 @@ async def create_run(request: HttpRequest, body: RunIn) -> Status[Run]:
         mode=body.mode,
         agent=body.agent,
         client_id=body.client_id or client_id(request),
+        attachments=body.attachments,
     )
     if body.wait:
         await wait_for_end(sent.run.id, body.wait)
@@ -142,6 +143,7 @@ def send_message(request: HttpRequest, conversation_id: UUID, body: MessageIn) -
         mode=body.mode,
         agent=body.agent,
         place=services.Place(body.parent) if body.parent else None,
+        attachments=body.attachments,
     )
     return Status(202, {"message": sent.message.id, "run": sent.run.id, "injected": sent.injected})
 
@@ -157,6 +159,7 @@ def list_messages(
     found = tree.branch_page(leaf, cursor, limit + 1)
     if cursor and not found:
         raise BranchChanged
+    load_files(found)
     return Page(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
 
 
@@ -180,7 +183,11 @@ def change_message(request: HttpRequest, message_id: UUID, body: MessagePatch) -
 def edit_message(request: HttpRequest, message_id: UUID, body: EditIn) -> Status[dict[str, object]]:
     """The new one stands beside the old one and is answered; 409 `run_active` while a run is going on."""
     sent = branching.edit_message(
-        caller(request), message_id, body.content, client_id=body.client_id or client_id(request)
+        caller(request),
+        message_id,
+        body.content,
+        client_id=body.client_id or client_id(request),
+        attachments=body.attachments,
     )
     return Status(202, {"message": sent.message.id, "run": sent.run.id, "injected": False})
 

@@ -14,8 +14,9 @@ from accounts.paging import IdCursor, Limit, Page, TimeCursor, page_by_id, page_
 from accounts.schemas import Id, PageOut
 from accounts.scopes import READING, Scope
 from agentapp.database import in_thread
-from conversations import approvals, artifacts, exchange, questions, reconciliation, services, sse
-from conversations.models import Approval, Call, Question, Run, RunEvent
+from conversations import approvals, exchange, questions, reconciliation, services, sse
+from conversations.files import serve
+from conversations.models import Approval, Artifact, Call, Question, Run, RunEvent
 from conversations.schemas import (
     AnswerIn,
     ApprovalOut,
@@ -133,7 +134,7 @@ def answer(request: HttpRequest, run_id: UUID, body: AnswerIn) -> Question:
 
 @router.get("/artifacts/{uuid:artifact_id}", summary="A file that a tool made")
 def get_artifact(request: HttpRequest, artifact_id: UUID) -> HttpResponseBase:
-    return artifacts.serve(caller(request), artifact_id)
+    return serve(Artifact.objects.visible_to(caller(request)).filter(id=artifact_id).first())
 
 
 @router.get(

@@ -1,80 +1,55 @@
-"""Files that tools made: taken out of a call's result before it is recorded, served so that nothing in them runs."""
+"""Files that tools made: taken out of a call's result before it is recorded."""
 
 import base64
-import re
+import binascii
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any
 from uuid import UUID
 
-from django.db.models.signals import post_delete
-from django.dispatch import receiver
-from django.http import FileResponse, Http404
-
-from accounts.models import User
+from agentapp.confined import Refused
 from conversations.cleaning import clean
-from conversations.models import Artifact
+from conversations.files import plain_name, save_file
+from conversations.models import PICTURES, Artifact
+from conversations.patience import patiently
+from conversations.pictures import looks_like_picture, redrawn
 
 MAX_FILES = 50
 MAX_BYTES = 20_000_000
-
-# What a browser may show as a picture, by its first bytes; everything else is for downloading. SVG holds scripts.
-_PICTURES = {
-    b"\x89PNG\r\n\x1a\n": "image/png",
-    b"\xff\xd8\xff": "image/jpeg",
-    b"GIF87a": "image/gif",
-    b"GIF89a": "image/gif",
-}
-_LOCKED = "default-src 'none'; sandbox"
-# A preview is a page without scripts, forms, links outwards and origin, in a frame of ours.
-_PREVIEW = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; sandbox"
+_ENDINGS = {"image/png": ".png", "image/jpeg": ".jpg"}
 
 
-def store_files(run_id: UUID, key: str, result: Mapping[str, Any]) -> dict[str, Any]:
-    """The result with its files on disk and their ids in their place."""
+async def store_files(run_id: UUID, key: str, result: Mapping[str, Any]) -> dict[str, Any]:
+    """The result with its files on disk and their ids in their place; pictures are drawn anew."""
     kept = []
     for file in result["artifacts"][:MAX_FILES]:
-        content = base64.b64decode(file["data"]) if "data" in file else b""
-        if "data" not in file or len(content) > MAX_BYTES:
+        content = _content(file)
+        if content is None:
             kept.append({name: value for name, value in file.items() if name != "data"})
             continue
-        row = Artifact(run_id=run_id, key=key, filename=_name(file["filename"]), size=len(content))
-        row.content_type = clean(str(file["content_type"]))[:100]
-        row.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        row.path.write_bytes(content)
-        row.save()
-        kept.append({"id": str(row.id), "filename": row.filename, "content_type": row.content_type, "size": row.size})
+        filename, content_type = plain_name(file["filename"]), clean(str(file["content_type"]))[:100]
+        if looks_like_picture(content):
+            filename, content_type, content = await _picture(filename, content)
+        elif content_type in PICTURES:
+            content_type = "application/octet-stream"  # these types are what we have drawn ourselves
+        row = Artifact(run_id=run_id, key=key, filename=filename, content_type=content_type)
+        await patiently(save_file, row, content)
+        kept.append(row.described)
     return {**result, "artifacts": kept}
 
 
-def serve(user: User, artifact_id: UUID, *, preview: bool = False) -> FileResponse:
-    """Always as an attachment of a harmless type; `preview` shows texts and pages, for a frame in our page."""
-    row = Artifact.objects.visible_to(user).filter(id=artifact_id).first()
-    if row is None or not row.path.is_file():
-        raise Http404
-    with row.path.open("rb") as file:
-        head = file.read(16)
-    picture = next((kind for magic, kind in _PICTURES.items() if head.startswith(magic)), None)
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        picture = "image/webp"
-    kind = picture or "application/octet-stream"
-    if preview and not picture:
-        kind = "text/html; charset=utf-8" if row.content_type == "text/html" else "text/plain; charset=utf-8"
-    response = FileResponse(row.path.open("rb"), as_attachment=not preview, filename=row.filename, content_type=kind)
-    response["X-Content-Type-Options"] = "nosniff"
-    response["Content-Security-Policy"] = _PREVIEW if preview else _LOCKED
-    response["Cross-Origin-Resource-Policy"] = "same-origin"
-    response["Cache-Control"] = "private, max-age=3600"
-    if preview:
-        response["X-Frame-Options"] = "SAMEORIGIN"
-    return response
+def _content(file: Mapping[str, Any]) -> bytes | None:
+    try:
+        content = base64.b64decode(file["data"])
+    except (KeyError, binascii.Error):
+        return None
+    return content if len(content) <= MAX_BYTES else None
 
 
-def _name(name: str) -> str:
-    """A name without a path and without signs that change how it reads."""
-    plain = re.sub(r"[\x00-\x1f\x7f\u200e\u200f\u202a-\u202e\u2066-\u2069]", "", clean(str(name)))
-    return plain.replace("\\", "/").rpartition("/")[2].strip(" .")[:200] or "file"
-
-
-@receiver(post_delete, sender=Artifact)
-def _remove(instance: Artifact, **_: object) -> None:
-    instance.path.unlink(missing_ok=True)
+async def _picture(filename: str, content: bytes) -> tuple[str, str, bytes]:
+    """One that cannot be drawn anew is a file to download."""
+    try:
+        content, content_type = await redrawn(content)
+    except Refused:
+        return filename, "application/octet-stream", content
+    return f"{PurePath(filename).stem}{_ENDINGS[content_type]}", content_type, content

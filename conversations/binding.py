@@ -19,10 +19,10 @@ from tools_admin.models import LanguageModel, Provider
 CHARS_PER_TOKEN = 4
 
 
-def bound_models(run: Run, clients: ModelClients) -> list[LanguageModel]:
+def bound_models(run: Run, clients: ModelClients, *, images: bool = False) -> list[LanguageModel]:
     """The models of the run's beginning that are still there, the one in use first; else a new choice, kept with its
     reason. Raises NoModel, and ModelUnavailable while the demo model is being loaded."""
-    models = _kept(run) or _chosen(run, clients)
+    models = _kept(run) or _chosen(run, clients, images)
     if models[0].provider.source == Provider.Source.DEMO:
         status = configuration.demo_status()
         if status["state"] in ("downloading", "loading"):
@@ -38,11 +38,11 @@ def _kept(run: Run) -> list[LanguageModel]:
     return sorted(usable, key=lambda row: order.index(row.pk))
 
 
-def _chosen(run: Run, clients: ModelClients) -> list[LanguageModel]:
+def _chosen(run: Run, clients: ModelClients, images: bool) -> list[LanguageModel]:
     asked: Asked | None = getattr(run, "asked", None)
     situation = configuration.Situation(
         tools=bool(run.agent_id or (asked and asked.call.get("tools"))),
-        images=bool(asked and has_images(asked)),
+        images=images or bool(asked and has_images(asked)),
         tokens=cache(lambda: _size(run)),
         budget_left=cache(lambda: _budget_left(run)),
         paused=clients.health.paused,

@@ -3,6 +3,7 @@
 Each is refused while a run is going on: its answer belongs where its question stands.
 """
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
@@ -16,16 +17,24 @@ from conversations.models import Conversation, Message, Run
 from conversations.services import Place, Sent, send_message, set_leaf
 
 
-def edit_message(user: User, message_id: UUID, content: str, *, client_id: str = "") -> Sent:
-    """A message of the user in other words, beside the old one; a run answers it.
+def edit_message(
+    user: User, message_id: UUID, content: str, *, client_id: str = "", attachments: Sequence[UUID] | None = None
+) -> Sent:
+    """A message of the user in other words, beside the old one, with its files or with others; a run answers it.
 
     Raises NotFound, NotAQuestion, RunActive, and what sending raises.
     """
     message = _message(user, message_id)
     if message.role != Message.Role.USER:
         raise NotAQuestion
-    place = Place(message.parent_id)
-    return send_message(user, content, conversation_id=message.conversation_id, client_id=client_id, place=place)
+    return send_message(
+        user,
+        content,
+        conversation_id=message.conversation_id,
+        client_id=client_id,
+        place=Place(message.parent_id),
+        attachments=[file.id for file in message.files] if attachments is None else attachments,
+    )
 
 
 def regenerate(user: User, message_id: UUID) -> Run:

@@ -125,6 +125,7 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             mode=str(action.get("mode") or ""),
             agent=int(action["agent"]) if action.get("agent") else None,
             place=services.Place(UUID(str(action["parent"]))) if action.get("parent") else None,
+            attachments=[UUID(str(number)) for number in action.get("attachments") or ()],
         )
         self._put(
             {

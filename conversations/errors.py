@@ -94,6 +94,7 @@ class UnknownMode(ConversationError):
 
 _NOT_FOUND = {
     "agent": _("This agent does not exist or is not yours."),
+    "attachment": _("An attached file does not exist any more or is not yours. Remove it and send again."),
     "conversation": _("This conversation does not exist or is not yours."),
     "message": _("This message does not exist or is not yours."),
     "question": _("This question does not exist or is not yours."),
@@ -112,7 +113,9 @@ class NotFound(ConversationError):
 
     def __init__(
         self,
-        what: Literal["agent", "conversation", "delivery", "message", "question", "request", "run", "webhook"],
+        what: Literal[
+            "agent", "attachment", "conversation", "delivery", "message", "question", "request", "run", "webhook"
+        ],
     ) -> None:
         super().__init__(_NOT_FOUND[what])
 

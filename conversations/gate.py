@@ -14,6 +14,7 @@ from conversations.journal import DatabaseJournal
 from conversations.models import Run
 from conversations.patience import patiently
 from conversations.permission import Permissions
+from conversations.tools.attachments import OwnFilesTool
 from tools_admin.compact import CatalogTool, addressed, readdressed
 
 
@@ -24,7 +25,7 @@ class Gate:
     async def decide(self, tool: Tool, arguments: dict[str, Any], key: str, *, signed: bool = False) -> Allow | Deny:
         """Raises RunSuspended when a person has to say so first; what they have signed already asks no more,
         unless others decide on it."""
-        if isinstance(tool, CatalogTool | AgentTool):  # what an agent does is asked about call by call
+        if isinstance(tool, CatalogTool | AgentTool | OwnFilesTool):  # what an agent does is asked about call by call
             return Allow()
         name, given = addressed(tool, arguments)
         asked = await self._permissions.of_tool(self._run.user_id, self._run.agent_id, name)

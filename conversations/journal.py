@@ -23,7 +23,6 @@ from conversations.errors import LeaseLost
 from conversations.events import KeyedEvent
 from conversations.models import Call, Run
 from conversations.open_calls import Open
-from conversations.patience import patiently
 from conversations.pricing import Pricing
 from conversations.purse import Purse
 from conversations.writer import Record, Writer
@@ -105,7 +104,7 @@ class DatabaseJournal:
         try:
             result = clean(await self._happen(key, effect))
             if result.get("artifacts"):
-                result = await patiently(store_files, self.run, key, result)
+                result = await store_files(self.run, key, result)
         except ModelError as error:
             if self._last_failure not in (error, error.__cause__):
                 await self._record_failure(key, request.get("model", ""), error)

@@ -210,6 +210,7 @@ def tell_message(user_id: int, message: Message) -> None:
         "parent": str(message.parent_id) if message.parent_id else None,
         "injected": message.injected,
         "recalled": message.recalled,
+        "attachments": [file.described for file in message.files],
     }
     live.tell_user(user_id, "message", data)
 

@@ -18,14 +18,18 @@ from conversations.binding import bound_models
 from conversations.completions.wire import talk
 from conversations.history import history
 from conversations.lifecycle import held, tell_run
-from conversations.models import Asked, Interrupt, Run
+from conversations.models import Asked, Run
 from conversations.pricing import Pricing
+from conversations.reading import PROMPT_CHARS
+from conversations.talk import talk_of
+from conversations.tools.attachments import READ_ATTACHMENT, read_attachment
 from tools_admin import services as configuration
 from tools_admin.clients import ModelClients
 from tools_admin.models import Agent, LanguageModel
 from tools_admin.models import Tool as ToolRow
 from tools_admin.models import Workflow as WorkflowRow
 from tools_admin.modes import Mode
+from tools_admin.shown import Picture
 
 ROLES = ("fast", "reasoning", "planner")
 
@@ -74,6 +78,8 @@ class Prepared:
     allotted: Allotted | None
     query: Content
     history: list[Message]
+    pictures: dict[str, Picture] = field(default_factory=dict)
+    problems: Sequence[tuple[str, str]] = ()  # names of files of the run's message that it goes without, and why
 
 
 def equip(
@@ -102,7 +108,7 @@ def equipment_of(agent: Agent | None, user: User, model: ChatModel) -> Equipment
     return Equipment(model, tools, agent.instructions, examples, agent.max_iterations, limits)
 
 
-def _extended(equipment: Equipment, run: Run, clients: ModelClients) -> Equipment:
+def _extended(equipment: Equipment, run: Run, clients: ModelClients, *, images: bool) -> Equipment:
     """With what only some ways of working need."""
     agent = run.agent
     if agent is None:
@@ -119,7 +125,8 @@ def _extended(equipment: Equipment, run: Run, clients: ModelClients) -> Equipmen
         delegates.append((f"ask_{slug(row.name)}", row.description, equip(row, run.user, models, clients)))
     roles: dict[str, ChatModel] = {}
     if run.mode not in (Mode.DIRECT, Mode.REACT):
-        chosen = {role: configuration.choose_for_role(role, run.user) for role in ROLES}
+        situation = configuration.Situation(images=images)
+        chosen = {role: configuration.choose_for_role(role, run.user, situation) for role in ROLES}
         roles = {role: configuration.chat_chain(chain(choice), clients) for role, choice in chosen.items() if choice}
     workflows: list[Workflow] = []
     if run.mode in (Mode.DIRECT, Mode.AUTO):
@@ -158,23 +165,30 @@ def slug(name: str) -> str:
 
 
 def prepare(run_id: UUID, clients: ModelClients) -> Prepared:
-    """Reads agent, tools, model and history. Raises NoModel, and ModelUnavailable while the demo model is loading."""
+    """Reads agent, tools, model and history. Raises NoModel, Unread, ModelUnavailable (the demo model is loading)."""
     run = Run.objects.select_related("message", "agent_version", "user", "asked").get(id=run_id)
     run.agent = _agent_of(run)
-    models = bound_models(run, clients)
+    spoken = talk_of(run)
+    models = bound_models(run, clients, images=spoken.has_pictures)
     asked: Asked | None = getattr(run, "asked", None)
     kit = equip(run.agent, run.user, models, clients, asked.options if asked else None)
-    equipment = _extended(kit, run, clients)
+    equipment = _extended(kit, run, clients, images=spoken.has_pictures)
     tell_run(run)
     _settle_lost(run)
-    budget = budget_for(equipment.model) // 2
+    budget = budget_for(equipment.model)
+    spoken.room = min(PROMPT_CHARS, budget)  # a quarter of it, at four characters a token
+    if spoken.is_too_long and all(tool.name != READ_ATTACHMENT for tool in equipment.tools):
+        equipment = replace(equipment, tools=[*equipment.tools, read_attachment(run)])
     pricing = Pricing(equipment.model, [*models, *equipment.others])
-    if asked is None:
-        return Prepared(run, equipment, pricing, unlimited(run), run.message.content, history(run, budget))
-    told = talk(asked)
-    instructions = "\n\n".join(part for part in (equipment.instructions, told.instructions) if part)
-    equipment = replace(equipment, instructions=instructions, request=asked.call)
-    return Prepared(run, equipment, pricing, unlimited(run), told.query, told.history)
+    if asked is not None:
+        told = talk(asked)
+        instructions = "\n\n".join(part for part in (equipment.instructions, told.instructions) if part)
+        equipment = replace(equipment, instructions=instructions, request=asked.call)
+        return Prepared(run, equipment, pricing, unlimited(run), told.query, told.history)
+    before = history(spoken, budget // 2)
+    pictures = spoken.pictures([*before, Message.user(spoken.query)])
+    problems = spoken.problems(sees=bool(equipment.model.abilities.get("vision")), model=str(models[0]))
+    return Prepared(run, equipment, pricing, unlimited(run), spoken.query, before, pictures, problems)
 
 
 def _settle_lost(run: Run) -> None:
@@ -203,16 +217,3 @@ def total_usage(run: Run) -> dict[str, Any]:
         cursor.execute(f"SELECT {sums}, count(*) FROM conversations_call WHERE run_id = %s AND kind = 'llm'", [run.id])  # noqa: S608 - names are literals
         row = cursor.fetchone()
     return dict(zip((*names, "calls"), row, strict=True))
-
-
-def waiting_interrupts(run_id: UUID) -> list[tuple[str, str]]:
-    """Messages sent to the run that no recorded model call has seen: id and text."""
-    rows = Interrupt.objects.filter(run_id=run_id, state__in=Interrupt.UNSEEN).order_by("id")
-    return [(str(message), text) for message, text in rows.values_list("message_id", "message__content")]
-
-
-def claim_interrupts(run_id: UUID) -> list[tuple[str, str]]:
-    """The same, for a model call that begins now: from here on they cannot be recalled."""
-    Interrupt.objects.filter(run_id=run_id, state=Interrupt.State.QUEUED).update(state=Interrupt.State.READ)
-    rows = Interrupt.objects.filter(run_id=run_id, state=Interrupt.State.READ).order_by("id")
-    return [(str(message), text) for message, text in rows.values_list("message_id", "message__content")]

@@ -6,7 +6,6 @@ from typing import Any
 
 from django.db import InterfaceError, OperationalError, transaction
 
-from agentapp.database import in_thread
 from agentapp.engine import (
     BadDraft,
     ChatModel,
@@ -30,6 +29,7 @@ from conversations.crash_points import reach
 from conversations.endings import record_broken_off
 from conversations.errors import LeaseLost, ModelDisabled, PersonDisabled
 from conversations.gate import Gate
+from conversations.interrupting import Said, claim_interrupts, pictures_sent, waiting_interrupts
 from conversations.journal import DatabaseJournal
 from conversations.lifecycle import end_run, held, put_back, suspend
 from conversations.model_failures import explain, failure_reason
@@ -37,9 +37,10 @@ from conversations.models import Call, Interrupt, Run
 from conversations.modes import agent_for
 from conversations.patience import patiently
 from conversations.permission import Permissions, refusal
-from conversations.preparation import Prepared, claim_interrupts, prepare, total_usage, waiting_interrupts
+from conversations.preparation import Prepared, prepare, total_usage
 from conversations.progress import ProgressOfCalls
 from conversations.purse import Purse
+from conversations.reading import with_files_read
 from conversations.reconciliation import unknown_call
 from conversations.signing import NotSigned, Publisher
 from conversations.tools import run_tools
@@ -48,6 +49,7 @@ from tools_admin.clients import ModelClients, attempt_failed
 from tools_admin.connectors.base import current_run
 from tools_admin.connectors.person import asking, in_run, telling
 from tools_admin.errors import NoModel
+from tools_admin.shown import Picture, pictures
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +71,7 @@ class RunExecution:
         self._answer: Answer | None = None
         self._interrupts = InterruptQueue()
         self._known_interrupts: set[str] = set()
+        self._pictures: dict[str, Picture] = {}
 
     async def execute(self) -> None:
         """Runs to an end, or puts the run back. Cancelling the task stops it; `stop()` then says what became of it."""
@@ -114,21 +117,23 @@ class RunExecution:
 
     async def read_interrupts(self) -> None:
         """Messages that were sent meanwhile go where the loop finds them, recalled ones leave it."""
-        self._queue(await in_thread(waiting_interrupts, self.claimed.run))
+        await self._queue(await with_files_read(waiting_interrupts, self.claimed.run))
 
     async def _claim_interrupts(self) -> None:
         """What the loop is about to read can no longer be recalled, and what was recalled it does not read."""
         if len(self._interrupts):
-            self._queue(await patiently(claim_interrupts, self.claimed.run))
+            await self._queue(await with_files_read(claim_interrupts, self.claimed.run))
 
-    def _queue(self, rows: list[tuple[str, str]]) -> None:
+    async def _queue(self, rows: list[Said]) -> None:
+        if any(isinstance(content, list) for _, content in rows):
+            self._pictures |= await patiently(pictures_sent, self.claimed.run)
         for gone in set(self._interrupts.ids) - {message for message, _ in rows}:
             self._interrupts.recall(gone)
             self._known_interrupts.discard(gone)
-        for message, text in rows:
+        for message, content in rows:
             if message not in self._known_interrupts:
                 self._known_interrupts.add(message)
-                self._interrupts.put(text, id=message)
+                self._interrupts.put(content, id=message)
 
     async def stop(self, reason: str) -> None:
         """What becomes of the run after its task was cancelled."""
@@ -138,19 +143,23 @@ class RunExecution:
             await self._transition(put_back)
 
     async def _work(self) -> None:
-        prepared, journal, said = await patiently(self._begin)
+        prepared, journal, said = await with_files_read(self._begin)
         self._journal = journal
         journal.before_model = self._claim_interrupts
         self._answer = answer = Answer(journal, self._log)
         bound = {"mode": prepared.run.mode, "model": prepared.run.model}
         state = {"status": "running", "attempt": journal.attempt, **bound}
         journal.note(f"run/running/{self.claimed.epoch}", Event("run", state))
+        if prepared.problems:
+            told = [{"filename": name, "message": why} for name, why in prepared.problems]
+            journal.note(f"files/{self.claimed.epoch}", Event("files", {"problems": told}))
         self._follow_fallbacks(prepared, journal)
         attempt_failed.set(journal.attempt_failed)
         ask = Asking(prepared.run, journal)
         asking.set(ask.in_the_middle)
         telling.set(ProgressOfCalls(journal).of_call)
         in_run.set(run_tools(prepared.run, ask))
+        pictures.set(self._pictures)
         publishing = prepared.equipment.publishing
         gate = Gate(prepared.run, journal, self._permissions, ask)
         publisher = Publisher(prepared, journal, gate, answer.emit)
@@ -160,7 +169,7 @@ class RunExecution:
             "gate": gate.decide,
         }
         agent = await agent_for(prepared, shared)
-        self._queue(said)
+        await self._queue(said)
         result = await agent.run(prepared.query, history=prepared.history, interrupts=self._interrupts)
         if publishing.holds_back:
             text = await publisher.publish(agent, result)
@@ -180,9 +189,12 @@ class RunExecution:
         if isinstance(prepared.equipment.model, ModelChain):
             prepared.equipment.model.on_fallback = follow
 
-    def _begin(self) -> tuple[Prepared, DatabaseJournal, list[tuple[str, str]]]:
+    def _begin(self) -> tuple[Prepared, DatabaseJournal, list[Said]]:
         """All reading before the first call, in one go."""
         prepared = prepare(self.claimed.run, self._models)
+        self._pictures |= prepared.pictures
+        if self.claimed.resumed:  # messages to it that a model has seen stand in its record
+            self._pictures |= pictures_sent(self.claimed.run)
         purse = Purse(prepared.run, prepared.allotted, self._draw)
         resumed = self.claimed.resumed
         journal = DatabaseJournal.load(prepared.run, self._writer, self._log, purse, prepared.pricing, resumed=resumed)

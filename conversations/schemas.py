@@ -7,6 +7,10 @@ from uuid import UUID
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
+from tools_admin.documents.parsing import explain
+
+ATTACHED = "Files from `POST /attachments`, in order. With files the text may be empty."
+
 
 class StrictSchema(Schema):
     """Unknown fields are an error, not a silent wish."""
@@ -19,6 +23,7 @@ class RunIn(StrictSchema):
     mode: str = Field("", max_length=20)
     agent: int | None = Field(None, ge=1, le=2**63 - 1, description="Who answers, from `GET /agents`.")
     client_id: str = Field("", max_length=64, description="The sender's own id: the same one twice makes one run.")
+    attachments: list[UUID] = Field([], description=ATTACHED)
     wait: float = Field(0, ge=0, le=60, description="Seconds to wait for the run's end; 0 answers at once.")
 
 
@@ -97,10 +102,12 @@ class MessageIn(StrictSchema):
     agent: int | None = Field(None, ge=1, le=2**63 - 1, description="Who answers, from `GET /agents`.")
     client_id: str = Field("", max_length=64, description="The sender's own id: the same one twice makes one message.")
     parent: UUID | None = Field(None, description="Begins a new branch below this message of the conversation.")
+    attachments: list[UUID] = Field([], description=ATTACHED)
 
 
 class EditIn(StrictSchema):
     content: str
+    attachments: list[UUID] | None = Field(None, description="Files in place of the old message's, which it keeps.")
     client_id: str = Field("", max_length=64, description="The sender's own id: the same one twice makes one message.")
 
 
@@ -115,6 +122,21 @@ class MessagePatch(StrictSchema):
     feedback: Literal["", "good", "bad"] = ""
 
 
+class AttachmentOut(Schema):
+    id: UUID
+    filename: str
+    content_type: str = Field(description="By its content, whatever was said of it.")
+    size: int = Field(description="Bytes of what is kept: pictures are drawn anew.")
+    conversation: UUID | None = Field(alias="conversation_id", description="Where it was sent.")
+    status: str = Field(description="`queued` until a worker has read it, then `ready` or `failed`.")
+    problem: str = Field(description="Why its text cannot be read.")
+    created_at: datetime
+
+    @staticmethod
+    def resolve_problem(row: Any) -> str:
+        return explain(row.problem) if row.problem else ""
+
+
 class MessageOut(Schema):
     id: UUID
     conversation: UUID = Field(alias="conversation_id")
@@ -122,6 +144,7 @@ class MessageOut(Schema):
     run: UUID | None = Field(alias="run_id")
     role: str
     content: str
+    attachments: list[AttachmentOut] = Field(alias="files")
     pinned: bool
     feedback: str
     partial: bool

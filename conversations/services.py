@@ -1,7 +1,7 @@
 """What people do with conversations and runs. Each function owns its transaction and starts from the user: what is
 not theirs does not exist."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from accounts.rates import count_message
 from conversations import live
+from conversations.attachments import attach
 from conversations.cleaning import clean
 from conversations.errors import (
     ChangedMeanwhile,
@@ -63,15 +64,17 @@ def send_message(
     mode: str = "",
     agent: int | None = None,
     place: Place | None = None,
+    attachments: Sequence[UUID] = (),
 ) -> Sent:
     """Stores a message and starts a run on it; while a run is going on the message becomes its interrupt.
 
     The same `client_id` twice makes one message. An `agent` answers from now on in the conversation. With a `place` a
-    new branch begins there, unless a run is going on.
-    Raises EmptyMessage, MessageTooLong, UnknownMode, NotFound, TooManyMessages, RunActive, TooOften.
+    new branch begins there, unless a run is going on. With `attachments` (ids) it needs no text.
+    Raises EmptyMessage, MessageTooLong, UnknownMode, NotFound, TooManyMessages, RunActive, TooOften, and what `attach`
+    raises.
     """
     content = clean(content).strip()
-    if not content:
+    if not content and not attachments:
         raise EmptyMessage
     if len(content) > settings.MAX_MESSAGE_CHARS:
         raise MessageTooLong(len(content), settings.MAX_MESSAGE_CHARS)
@@ -80,9 +83,9 @@ def send_message(
     client_id = clean(client_id)[:64]
     count_message(user)
     try:
-        return _send(user, content, conversation_id, client_id, mode, agent, place)
+        return _send(user, content, conversation_id, client_id, mode, agent, place, attachments)
     except IntegrityError:  # the same message, or another run, came in at the same moment: now it is there
-        return _send(user, content, conversation_id, client_id, mode, agent, place)
+        return _send(user, content, conversation_id, client_id, mode, agent, place, attachments)
 
 
 @transaction.atomic(durable=True)
@@ -94,6 +97,7 @@ def _send(
     mode: str,
     agent: int | None,
     place: Place | None,
+    attachments: Sequence[UUID],
 ) -> Sent:
     if client_id and (known := _sent_before(user, client_id)):
         return known
@@ -107,15 +111,21 @@ def _send(
         raise TooManyMessages(MOST_WAITING)
     if place and place.parent and not conversation.messages.filter(id=place.parent, recalled=False).exists():
         raise NotFound("message")
+    files = attach(user, conversation, attachments)
+    if files and not conversation.title:
+        conversation.title = title_of(files[0].filename)
+        conversation.save(update_fields=["title"])
     message = Message.objects.create(
         conversation=conversation,
         parent_id=place.parent if place else conversation.leaf_id,
         role=Message.Role.USER,
         content=content,
+        attachments=[file.id for file in files],
         client_id=client_id,
         injected=active is not None,
         run=active,
     )
+    message.files = files
     after_commit(tell_message, user.pk, message)
     if active:
         Interrupt.objects.create(run=active, message=message)

@@ -11,6 +11,7 @@ from django.db import DatabaseError, transaction
 from agentapp.celery import app
 from conversations import claims
 from conversations.approvals import expire_approvals
+from conversations.attachments import sweep_attachments
 from conversations.comparison import services as comparisons
 from conversations.lifecycle import end_run, enqueue, wake
 from conversations.models import Run
@@ -44,6 +45,14 @@ def deliver_webhook(delivery_id: str) -> None:
 
 
 @app.task
+def read_attachment(attachment_id: str) -> None:
+    """Ahead of time. A run that is told of the file reads it if this did not."""
+    from conversations.worker import process_worker
+
+    process_worker().read(UUID(attachment_id))
+
+
+@app.task
 def sweep() -> None:
     """Brings back runs that lost their message or their worker, and ends those past their deadline."""
     with transaction.atomic():
@@ -57,6 +66,7 @@ def sweep() -> None:
     resume_documents()
     for delivery in outbox.due_deliveries():
         outbox.enqueue(delivery)
+    sweep_attachments()
     for run_id in claims.overdue_runs():
         with transaction.atomic():
             run = Run.objects.active().select_for_update().filter(id=run_id).first()

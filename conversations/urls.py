@@ -10,6 +10,7 @@ urlpatterns = [
     path("approvals/", views.approvals, name="approvals"),
     path("usage/", usage_page.usage_page, name="usage"),
     path("artifacts/<uuid:artifact_id>/", views.artifact, name="artifact"),
+    path("attachments/<uuid:attachment_id>/", views.attachment, name="attachment"),
     path("runs/", views.runs, name="runs"),
     path("runs/<uuid:run_id>/", views.run, name="run"),
     path("webhooks/", webhooks.index, name="webhooks"),

@@ -18,9 +18,21 @@ from accounts.budgets import tightest
 from accounts.models import User
 from conversations import tree
 from conversations.approvals import SIGN
-from conversations.artifacts import serve
+from conversations.attachments import MOST_IN_MESSAGE, attachment_of
+from conversations.files import serve
 from conversations.listing import list_conversations
-from conversations.models import Approval, Call, Conversation, Interrupt, Message, Question, Run, RunEvent
+from conversations.models import (
+    Approval,
+    Artifact,
+    Call,
+    Conversation,
+    Interrupt,
+    Message,
+    Question,
+    Run,
+    RunEvent,
+    load_files,
+)
 from conversations.presenters import (
     Turn,
     attempts,
@@ -135,9 +147,10 @@ def _messages(conversation: Conversation, before: str | None) -> tuple[list[Mess
 
 
 def _turns(conversation: Conversation, messages: list[Message]) -> list[Turn]:
-    """Messages with their runs, the events of those, and the alternatives: four queries."""
+    """Messages with their runs, the events of those, and the alternatives: four queries, with files five."""
     asked = [message.id for message in messages if message.role == Message.Role.USER]
     answering = [message.run_id for message in messages if message.role == Message.Role.ASSISTANT]
+    load_files(messages)
     answer = Message.objects.filter(run=OuterRef("pk"), role=Message.Role.ASSISTANT)
     runs = Run.objects.filter(Q(message__in=asked) | Q(id__in=answering)).annotate(has_answer=Exists(answer))
     by_id = {run.id: run for run in runs}
@@ -162,6 +175,8 @@ def _page(user: User, conversation: Conversation | None, runs: list[dict[str, An
         "changed": conversation.updated_at.isoformat() if conversation else None,
         "runs": runs,
         "max_message_chars": settings.MAX_MESSAGE_CHARS,
+        "max_attachment_bytes": settings.MAX_ATTACHMENT_BYTES,
+        "max_attachments": MOST_IN_MESSAGE,
     }
 
 
@@ -221,4 +236,12 @@ def run(request: HttpRequest, run_id: UUID) -> HttpResponse:
 @login_required
 def artifact(request: HttpRequest, artifact_id: UUID) -> FileResponse:
     """A file that a tool made: for downloading, or with `?preview` for a locked frame."""
-    return serve(signed_in(request), artifact_id, preview="preview" in request.GET)
+    row = Artifact.objects.visible_to(signed_in(request)).filter(id=artifact_id).first()
+    return serve(row, preview="preview" in request.GET)
+
+
+@require_safe
+@login_required
+def attachment(request: HttpRequest, attachment_id: UUID) -> FileResponse:
+    """A file that this person added to a message, or is about to."""
+    return serve(attachment_of(signed_in(request), attachment_id))

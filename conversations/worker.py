@@ -21,6 +21,7 @@ from conversations.appender import Appender
 from conversations.crash_points import reach
 from conversations.permission import Permissions
 from conversations.priming import prime_demo_model
+from conversations.reading import read_documents
 from conversations.runner import RunExecution
 from conversations.writer import Writer
 from tools_admin.clients import ModelClients
@@ -73,6 +74,10 @@ class Worker:
             future.result()
         except CancelledError:
             log.info("Comparison %s was put back.", comparison_id)
+
+    def read(self, attachment_id: UUID) -> None:
+        """Reads an attached document."""
+        asyncio.run_coroutine_threadsafe(read_documents([attachment_id]), self.loop).result()
 
     def drain(self) -> None:
         """Takes no new runs; what is still going on after the grace time goes back into the queue."""

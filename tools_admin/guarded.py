@@ -23,6 +23,7 @@ from agentapp.engine import (
 from tools_admin.clients import attempt_failed
 from tools_admin.health import Health
 from tools_admin.models import LanguageModel
+from tools_admin.shown import as_shown
 from tools_admin.turnstile import Turnstile
 
 
@@ -42,16 +43,19 @@ class GuardedModel:
 
     async def chat(self, messages: Sequence[Message], **options: Any) -> Completion:
         async with self._call():
-            return await self._model.chat(messages, **options)
+            return await self._model.chat(self._shown(messages), **options)
 
     async def stream_chat(self, messages: Sequence[Message], **options: Any) -> AsyncIterator[Chunk]:
         async with self._call():
-            stream: Any = self._model.stream_chat(messages, **options)
+            stream: Any = self._model.stream_chat(self._shown(messages), **options)
             try:
                 async for chunk in stream:
                     yield chunk
             finally:
                 await stream.aclose()
+
+    def _shown(self, messages: Sequence[Message]) -> Sequence[Message]:
+        return as_shown(messages, sees=bool(self.abilities.get("vision")))
 
     @asynccontextmanager
     async def _call(self) -> AsyncIterator[None]:

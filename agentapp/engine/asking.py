@@ -12,10 +12,10 @@ from .context import Compaction
 from .conversation import Conversation
 from .dialects import Judged, Turn
 from .errors import ContextOverflow
-from .interrupts import InterruptQueue, interrupt_message
+from .interrupts import InterruptQueue, images_of, interrupt_message
 from .journal import CallKind
 from .limits import Spent
-from .messages import Completion, Message
+from .messages import Completion, Content, Message
 from .model_call import complete
 from .scope import Scope, llm_request
 from .streaming import AnswerWriter
@@ -131,7 +131,7 @@ class Asking:
         writer = AnswerWriter(self.root.emit, self.attempt)
         begun = self.agent.time()
         try:
-            interrupts = self._interrupt_messages([item.text for item in admitted])
+            interrupts = self._interrupt_messages([item.to_dict() for item in admitted])
             messages = [*self.talk.outgoing(interrupts, early=early), *_last_words(limit)]
             completion = await self._complete(messages, options, writer)
         except BaseException:
@@ -143,7 +143,7 @@ class Asking:
             "streamed": writer.has_spoken,
             "attempt": writer.attempt,
             "limit": limit,
-            "interrupts": [{"id": item.id, "text": item.text} for item in admitted],
+            "interrupts": [item.to_dict() for item in admitted],
             "early": early,
             "waiting": self.interrupts.ids,
             "shrunk": shrunk,
@@ -156,9 +156,12 @@ class Asking:
         patience = self.spent.seconds_left
         return await complete(self.model, messages, options, self.agent.retry, patience, writer if streams else None)
 
-    def _interrupt_messages(self, texts: Sequence[str]) -> list[Message]:
-        if texts:
-            return [interrupt_message(texts)]
+    def _interrupt_messages(self, items: Sequence[dict[str, Any]]) -> list[Message]:
+        if items:
+            message = interrupt_message([item["text"] for item in items])
+            images = images_of(items)
+            content: Content = [{"type": "text", "text": message.text}, *images] if images else message.content
+            return [replace(message, content=content)]
         # A final reply was held back for an interrupt that has been recalled since.
         return [Message.user(prompts.RECALLED)] if self.held else []
 
@@ -196,8 +199,7 @@ class Asking:
         self.spent.add(usage, self.agent.cost_of(usage), seconds=record["elapsed"])
         self.attempt = record["attempt"]
         self.streamed = record["streamed"]
-        texts = [item["text"] for item in record["interrupts"]]
-        self.talk.admit(self._interrupt_messages(texts), early=record["early"])
+        self.talk.admit(self._interrupt_messages(record["interrupts"]), early=record["early"])
         self.talk.say(*_last_words(judged.limit))
         self.talk.mark_recorded()
         self.waiting = record["waiting"]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from .messages import Message
+from .messages import Content, Message
 
 MARKER = "[USER INTERRUPT]"
 
@@ -14,7 +15,16 @@ MARKER = "[USER INTERRUPT]"
 @dataclass(frozen=True, slots=True)
 class Interrupt:
     id: str
-    text: str
+    content: Content
+
+    @property
+    def text(self) -> str:
+        return Message.user(self.content).text
+
+    def to_dict(self) -> dict[str, Any]:
+        """The recorded form; `images` are parts of a message, where it has any."""
+        images = [] if isinstance(self.content, str) else [p for p in self.content if p.get("type") != "text"]
+        return {"id": self.id, "text": self.text, **({"images": images} if images else {})}
 
 
 class InterruptQueue:
@@ -23,8 +33,8 @@ class InterruptQueue:
     def __init__(self) -> None:
         self._waiting: list[Interrupt] = []
 
-    def put(self, text: str, *, id: str | None = None) -> str:
-        interrupt = Interrupt(id or uuid.uuid4().hex, text)
+    def put(self, content: Content, *, id: str | None = None) -> str:
+        interrupt = Interrupt(id or uuid.uuid4().hex, content)
         self._waiting.append(interrupt)
         return interrupt.id
 
@@ -60,3 +70,8 @@ def interrupt_message(texts: Sequence[str]) -> Message:
         return Message.user(f"{MARKER}: {texts[0]}", pinned=True)
     numbered = "\n".join(f"{number}. {text}" for number, text in enumerate(texts, 1))
     return Message.user(f"{MARKER}: the user sent {len(texts)} messages:\n{numbered}", pinned=True)
+
+
+def images_of(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The image parts of recorded interrupts."""
+    return [image for record in records for image in record.get("images", ())]

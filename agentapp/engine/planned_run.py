@@ -11,7 +11,7 @@ from .answer import Written, publish_answer, write_answer
 from .context import ContextGuard
 from .errors import EngineError, PlanError
 from .events import Event, compact, inject, phase, plan_made
-from .interrupts import Interrupt, InterruptQueue
+from .interrupts import Interrupt, InterruptQueue, images_of
 from .journal import CallKind, EffectClass, giving
 from .limits import Spent
 from .messages import Content, Message, Usage
@@ -119,7 +119,7 @@ class PlannedRun:
 
         async def effect() -> dict[str, Any]:
             taken[:] = self.interrupts.take()
-            return {"interrupts": [{"id": item.id, "text": item.text} for item in taken]}
+            return {"interrupts": [item.to_dict() for item in taken]}
 
         def told(record: dict[str, Any]) -> list[Event]:
             return [inject(item["text"], item["id"]) for item in record["interrupts"]]
@@ -130,6 +130,9 @@ class PlannedRun:
             self.interrupts.put_back(taken)
             raise
         self.heard += [item["text"] for item in record["interrupts"]]
+        if images := images_of(record["interrupts"]):  # from now on they belong to what is asked
+            asked = [{"type": "text", "text": self.query}] if isinstance(self.query, str) else self.query
+            self.query = [*asked, *images]
 
     async def decide(
         self,

@@ -6,7 +6,7 @@ request to a row is `visible_to(user)`.
 
 from conversations.models.asked import RELAY, Asked
 from conversations.models.comparison import Comparison, ComparisonAttempt
-from conversations.models.files import Artifact
+from conversations.models.files import PICTURES, Artifact, Attachment, StoredFile, load_files
 from conversations.models.money import Allotment
 from conversations.models.people import Approval, Inspection, Interrupt, Question, Settlement
 from conversations.models.record import Call, Doubt, Run, RunEvent
@@ -14,11 +14,13 @@ from conversations.models.talk import Conversation, Message
 from conversations.models.webhooks import Delivery, Webhook
 
 __all__ = [
+    "PICTURES",
     "RELAY",
     "Allotment",
     "Approval",
     "Artifact",
     "Asked",
+    "Attachment",
     "Call",
     "Comparison",
     "ComparisonAttempt",
@@ -32,5 +34,7 @@ __all__ = [
     "Run",
     "RunEvent",
     "Settlement",
+    "StoredFile",
     "Webhook",
+    "load_files",
 ]

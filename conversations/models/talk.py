@@ -2,9 +2,11 @@
 
 import hashlib
 import uuid
-from typing import Self
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVector
 from django.db import models
@@ -12,6 +14,9 @@ from django.db.models import Q
 from django.db.models.functions import Left
 
 from accounts.models import User
+
+if TYPE_CHECKING:
+    from conversations.models.files import Attachment
 
 
 class ConversationQuerySet(models.QuerySet["Conversation"]):
@@ -81,6 +86,9 @@ class Message(models.Model):
     run = models.ForeignKey("Run", on_delete=models.SET_NULL, null=True, blank=True, related_name="messages")
     role = models.CharField(max_length=10, choices=Role)
     content = models.TextField()
+    attachments = ArrayField(
+        models.UUIDField(), default=list, blank=True, help_text="Files that came with it, in order."
+    )
     partial = models.BooleanField(default=False, help_text="The answer was stopped or broke off.")
     injected = models.BooleanField(default=False, help_text="Sent while a run was going on.")
     recalled = models.BooleanField(default=False)
@@ -108,3 +116,12 @@ class Message(models.Model):
 
     def __str__(self) -> str:
         return f"{self.get_role_display()}: {self.content[:60]}"
+
+    @cached_property
+    def files(self) -> "list[Attachment]":
+        """The rows of `attachments` that are still there. Of many messages `load_files` reads them at once."""
+        from conversations.models.files import load_files
+
+        load_files([self])
+        found: list[Attachment] = self.__dict__.get("files", [])
+        return found

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from django import template
+from django.utils.formats import number_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
@@ -32,6 +33,16 @@ STATES = {
 def state(value: str) -> SafeString:
     name, word = STATES[value]
     return format_html('<span class="state" data-state="{}">{}{}</span>', value, icon(name), word)
+
+
+@register.filter(name="bytes")
+def in_bytes(size: int) -> str:
+    """A file's size."""
+    if size < 1_000:
+        return f"{size} B"
+    if size < 1_000_000:
+        return f"{round(size / 1_000)} kB"
+    return f"{number_format(size / 1_000_000, 1)} MB"
 
 
 @register.filter

@@ -13,6 +13,7 @@ from conversations.history import history
 from conversations.lifecycle import end_run
 from conversations.models import Conversation, Interrupt, Message, Run
 from conversations.services import Place
+from conversations.talk import talk_of
 from tests.factories import make_conversation, make_message, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -88,10 +89,10 @@ def test_a_branch_begins_where_it_is_told_to(talk: Conversation) -> None:
 def test_the_agent_is_told_the_visible_branch_alone(ada: User, talk: Conversation) -> None:
     Message.objects.filter(content="Two.").update(pinned=True)
     sent = branching.edit_message(ada, message(talk, "Two?").id, "Three?")
-    assert [m.content for m in history(sent.run, 10_000)] == ["One?", "One."]
+    assert [m.content for m in history(talk_of(sent.run), 10_000)] == ["One?", "One."]
     answer(talk, "Three.")
     again = branching.regenerate(ada, message(talk, "One.").id)
-    assert history(again, 10_000) == []
+    assert history(talk_of(again), 10_000) == []
 
 
 def test_pinned_messages_of_the_branch_stay_in_the_context_however_old(talk: Conversation) -> None:
@@ -100,7 +101,7 @@ def test_pinned_messages_of_the_branch_stay_in_the_context_however_old(talk: Con
         make_message(talk, f"more {number}")
         make_message(talk, f"yes {number}", "assistant")
     sent = say(talk, "And now?")
-    told = history(sent.run, 100_000)
+    told = history(talk_of(sent.run), 100_000)
     assert told[0].content == "One."
     assert len(told) == 201
 

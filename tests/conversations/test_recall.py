@@ -4,8 +4,8 @@ import pytest
 
 from conversations import recalling, services
 from conversations.errors import AlreadyRead, NotFound, TooManyMessages
+from conversations.interrupting import claim_interrupts, waiting_interrupts
 from conversations.models import Interrupt, Message
-from conversations.preparation import claim_interrupts, waiting_interrupts
 from tests.factories import make_conversation, make_message, make_run, make_user
 
 

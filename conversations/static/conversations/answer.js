@@ -61,6 +61,7 @@ export class Answer {
     this.requests.update(run);
     this.text.hidden = run.text === "";
     this.files.update(run);
+    this.#problems();
     if (run.text) renderInto(this.text, run.text);
     this.#outcome();
     this.foot.hidden = !ended;
@@ -79,6 +80,15 @@ export class Answer {
     one(".icon", this.outcome).replaceWith(icon(symbol));
     setText(one("[data-message]", this.outcome), words);
     one("[data-retry]", this.outcome).hidden = run.status !== "failed" && run.status !== "cancelled";
+  }
+
+  /** Files that the model had to do without. */
+  #problems() {
+    const list = one("[data-problems]", this.element);
+    const { problems } = this.run;
+    list.hidden = problems.length === 0;
+    if (list.childElementCount === problems.length) return;
+    list.replaceChildren(...problems.map(({ filename, message }) => h("li", {}, icon("triangle-alert"), h("span", {}, h("strong", {}, filename), ": ", message))));
   }
 
   #facts() {

@@ -37,7 +37,7 @@ const thread = new Thread(page.runs, {
   withdraw: (answer) => meanwhile.withdraw(answer.run),
   edit: (question, content, clientId) => branching.edit(question, content, clientId),
 });
-const composer = new Composer({ limit: page.max_message_chars, draftKey: draftKey(), send, stop });
+const composer = new Composer({ limit: page.max_message_chars, maxBytes: page.max_attachment_bytes, maxFiles: page.max_attachments, draftKey: draftKey(), send, stop });
 const modes = new ModePicker();
 const meanwhile = new Meanwhile(thread, composer);
 let reloading = Promise.resolve();
@@ -47,7 +47,7 @@ const sender = new Sender(page.user, thread, composer, { transmit: (action) => l
 const line = new Line({ onOpen: catchUp, onMessage: receive, onState: showConnection });
 
 for (const button of document.querySelectorAll("[data-starter]")) {
-  button.addEventListener("click", () => send(button.textContent?.trim() ?? ""));
+  button.addEventListener("click", () => send(button.textContent?.trim() ?? "", []));
 }
 showRunning();
 watchModelStatus();
@@ -55,9 +55,9 @@ startAgentMenu();
 if (page.returned) meanwhile.collectSoon(false);
 composer.form.dataset.ready = "";
 
-/** @param {string} content */
-function send(content) {
-  meanwhile.sent.add(sender.send(content, { parent: branching.atTheEnd(), agent: page.agent, mode: modes.value }));
+/** @param {string} content @param {import("#chat/file-list.js").Attached[]} files */
+function send(content, files) {
+  meanwhile.sent.add(sender.send(content, files, { parent: branching.atTheEnd(), agent: page.agent, mode: modes.value }));
   scroller.toEnd();
 }
 
@@ -154,11 +154,11 @@ function receive(data) {
 
 /** @param {any} ack */
 function acknowledged(ack) {
-  const { content, parent } = sender.acknowledged(ack);
+  const { content, parent, attachments } = sender.acknowledged(ack);
   const { client_id, conversation, message, run, injected } = ack;
   if (conversation !== shown.conversation) return;
   if (parent) reload();
-  thread.question({ clientId: client_id, id: message, content, injected, run });
+  thread.question({ clientId: client_id, id: message, content, files: attachments, injected, run });
   if (!injected) changed(thread.answer(run));
 }
 
@@ -235,8 +235,9 @@ const personal = {
     sender.arrived(data.client_id, data.conversation);
     if (data.conversation !== shown.conversation || data.role !== "user") return;
     if (data.recalled) return meanwhile.returned(data.id);
-    thread.question({ clientId: data.client_id, id: data.id, content: data.content, injected: data.injected });
+    thread.question({ clientId: data.client_id, id: data.id, content: data.content, files: data.attachments, injected: data.injected });
   },
+  attachment: (data) => composer.files?.read(data),
   notice: (data) => toast(data.message),
   budget: showBudget,
 };

@@ -2,15 +2,18 @@
 
 import { one, setText } from "#app/dom.js";
 import { format, gettext, locale } from "#app/i18n.js";
+import { Attachments } from "#chat/attachments.js";
 
 const IME_KEY_CODE = 229;
 const DRAFT_PAUSE_MS = 300;
 
+/** @typedef {import("#chat/file-list.js").Attached} Attached */
+
 export class Composer {
   /**
-   * @param {{limit: number, draftKey: string, send: (content: string) => void, stop: () => void}} options
+   * @param {{limit: number, draftKey: string, maxBytes: number, maxFiles: number, send: (content: string, files: Attached[]) => void, stop: () => void}} options
    */
-  constructor({ limit, draftKey, send, stop }) {
+  constructor({ limit, draftKey, maxBytes, maxFiles, send, stop }) {
     this.form = one(".composer");
     this.area = /** @type {HTMLTextAreaElement} */ (one("textarea", this.form));
     this.sendButton = /** @type {HTMLButtonElement} */ (one("[type=submit]", this.form));
@@ -21,7 +24,11 @@ export class Composer {
     this.draftKey = draftKey;
     this.onSend = send;
     this.timer = 0;
+    /** @type {Attachments | null} */
+    this.files = null;
     this.restore();
+    this.files = new Attachments({ form: this.form, draftKey, maxBytes, maxFiles, changed: () => this.#allow(), say: (words) => this.#say(words, 0) });
+    this.#allow();
     this.area.addEventListener("input", () => this.#changed());
     this.area.addEventListener("paste", (event) => this.#paste(event));
     this.area.addEventListener("keydown", (event) => this.#key(event));
@@ -46,9 +53,10 @@ export class Composer {
     this.#changed();
   }
 
-  /** Gives text back to its writer, after what stands there by now. @param {string} text */
-  giveBack(text) {
-    this.content = this.content.trim() ? `${this.content}\n\n${text}` : text;
+  /** Gives a message back to its writer, after what stands there by now. @param {string} text @param {Attached[]} files */
+  giveBack(text, files = []) {
+    this.content = [this.content, text].filter((part) => part.trim()).join("\n\n");
+    this.files?.giveBack(files);
     this.#keep();
     this.area.focus();
   }
@@ -57,8 +65,8 @@ export class Composer {
   setRunning(running) {
     if (this.stopButton.hidden === running) this.stopButton.disabled = false;
     this.stopButton.hidden = !running;
-    this.sendButton.hidden = running && !this.content.trim();
     this.running = running;
+    this.#allow();
     this.area.placeholder = running ? gettext("Add to the running work") : gettext("Ask anything");
   }
 
@@ -74,13 +82,21 @@ export class Composer {
     this.#store("");
     this.draftKey = key;
     this.#keep();
+    this.files?.moveDraft(key);
+  }
+
+  /** Whether there is something to send, and nothing in the way of it. */
+  #allow() {
+    const isEmpty = !this.content.trim() && (this.files?.isEmpty ?? true);
+    const nothing = !this.content.trim() && (this.files?.ready.length ?? 0) === 0;
+    this.sendButton.disabled = nothing || this.content.length > this.limit || (this.files?.isBusy ?? false);
+    this.sendButton.hidden = Boolean(this.running) && isEmpty;
   }
 
   #changed() {
     const over = this.content.length > this.limit;
     this.#say(over ? gettext("%(count)s characters: at most %(limit)s can be sent. Shorten the text, or send it in parts.") : "", this.content.length);
-    this.sendButton.disabled = over || this.content.trim() === "";
-    if (this.running) this.sendButton.hidden = !this.content.trim();
+    this.#allow();
     if (!CSS.supports("field-sizing", "content")) {
       this.area.style.height = "auto";
       this.area.style.height = `${this.area.scrollHeight}px`;
@@ -115,11 +131,13 @@ export class Composer {
   }
 
   #submit() {
+    if (this.files?.isBusy) this.#say(gettext("The files are still being uploaded. The message can be sent then."), 0);
     if (this.sendButton.disabled) return;
     const content = this.content.trim();
+    const files = this.files?.send() ?? [];
     this.content = "";
     this.#keep();
-    this.onSend(content);
+    this.onSend(content, files);
   }
 
   #keep() {

@@ -2,7 +2,7 @@
 
 import { ApiError, request } from "#app/api.js";
 
-const CHANNELS = ["run", "step", "answer", "phase", "compact", "plan", "inject", "approval", "verdict", "error", "done"];
+const CHANNELS = ["run", "step", "answer", "phase", "compact", "plan", "inject", "files", "approval", "verdict", "error", "done"];
 const UNAVAILABLE = new Set(["unreachable", "unavailable", "502", "503", "504"]);
 
 export class Fallback {
@@ -37,13 +37,13 @@ export class Fallback {
     }
   }
 
-  /** @param {{client_id: string, conversation?: string, content: string, parent?: string, agent?: number | null, mode?: string}} message */
-  async #sendMessage({ client_id, conversation, content, parent, agent, mode }) {
+  /** @param {{client_id: string, conversation?: string, content: string, parent?: string, agent?: number | null, mode?: string, attachments?: string[]}} message */
+  async #sendMessage({ client_id, conversation, content, parent, agent, mode, attachments }) {
     if (conversation) {
-      const sent = await request("POST", `/conversations/${conversation}/messages`, { content, client_id, parent, mode });
+      const sent = await request("POST", `/conversations/${conversation}/messages`, { content, client_id, parent, mode, attachments });
       return this.#sent({ ...sent, client_id, conversation });
     }
-    const run = await request("POST", "/runs", { input: content, client_id, agent, mode });
+    const run = await request("POST", "/runs", { input: content, client_id, agent, mode, attachments });
     this.onMessage({ channel: "conversation", data: { id: run.conversation, title: content.split("\n")[0].slice(0, 80), archived: false } });
     this.#sent({ client_id, conversation: run.conversation, message: run.message, run: run.id, injected: false });
   }

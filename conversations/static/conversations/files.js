@@ -2,10 +2,9 @@
 
 import { h, icon } from "#app/dom.js";
 import { format, gettext } from "#app/i18n.js";
+import { bytes, PICTURES } from "#chat/file-list.js";
 
 /** @typedef {import("#chat/run-state.js").Run} Run @typedef {import("#chat/run-state.js").ToolFile} ToolFile */
-
-const PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 
 export class Files {
   /** @param {HTMLElement} root */
@@ -39,10 +38,4 @@ function card(file, url) {
     look.setAttribute("aria-expanded", String(!frame));
   });
   return box;
-}
-
-/** @param {number} size */
-function bytes(size) {
-  if (size < 1000) return `${size} B`;
-  return size < 1_000_000 ? `${Math.round(size / 1000)} kB` : `${(size / 1_000_000).toFixed(1)} MB`;
 }

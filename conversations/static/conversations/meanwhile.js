@@ -28,7 +28,7 @@ export class Meanwhile {
   async takeBack(question) {
     if (!(await attempt(request("POST", `/messages/${question.id}/recall`)))) return;
     this.thread.remove(question.id);
-    this.composer.giveBack(question.content);
+    this.composer.giveBack(question.content, question.files);
   }
 
   /** Every request that the run waits for; then it goes on and reads what was sent. @param {Run} run */
@@ -64,7 +64,7 @@ export class Meanwhile {
   async #collect() {
     try {
       const { items } = await request("POST", `/conversations/${shown.conversation}/collect`);
-      if (items.length > 0) this.composer.giveBack(items.map((/** @type {any} */ item) => item.content).join("\n\n"));
+      for (const item of items) this.composer.giveBack(item.content, item.attachments);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error; // they wait on the server for the next page
     }

@@ -1,6 +1,6 @@
 /* Messages that the server has not confirmed yet. They outlive the page and are sent again under the same id. */
 
-/** @typedef {{client_id: string, conversation: string | null, content: string, parent: string, agent: number | null, mode?: string, at: number}} Entry */
+/** @typedef {{client_id: string, conversation: string | null, content: string, attachments?: import("#chat/file-list.js").Attached[], parent: string, agent: number | null, mode?: string, at: number}} Entry */
 
 export class Outbox {
   /** @param {string} user whose messages these are: a browser may have several */
@@ -31,12 +31,13 @@ export class Outbox {
   /**
    * @param {string | null} conversation
    * @param {string} content
+   * @param {import("#chat/file-list.js").Attached[]} attachments
    * @param {{parent: string, agent: number | null, mode: string}} place the message after which it begins a branch (empty:
    *   the end of the conversation), who answers in a new one, and in which way (empty: in the agent's own)
    * @returns {Entry}
    */
-  add(conversation, content, { parent, agent, mode }) {
-    const entry = { client_id: newId(), conversation, content, parent, agent, mode, at: Date.now() };
+  add(conversation, content, attachments, { parent, agent, mode }) {
+    const entry = { client_id: newId(), conversation, content, attachments, parent, agent, mode, at: Date.now() };
     this.#store([...this.entries, entry]);
     return entry;
   }

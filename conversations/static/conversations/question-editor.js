@@ -54,7 +54,7 @@ export class QuestionEditor {
 
   async #submit() {
     const content = this.area.value.trim();
-    if (!content || this.form.ariaBusy === "true") return;
+    if ((!content && this.question.files.length === 0) || this.form.ariaBusy === "true") return;
     this.form.ariaBusy = "true";
     if (content !== this.tried.content) this.tried = { content, id: newId() };
     const problem = await this.send(content, this.tried.id);

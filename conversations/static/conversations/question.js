@@ -3,6 +3,7 @@
 import { clone, copyText, one, setText } from "#app/dom.js";
 import { gettext } from "#app/i18n.js";
 import { toast } from "#app/toast.js";
+import { filesOf, showFiles } from "#chat/file-list.js";
 import { startPin } from "#chat/marks.js";
 
 const TALL_PX = 260;
@@ -11,12 +12,15 @@ export class Question {
   /**
    * @param {HTMLElement | null} element what the server rendered, if it did
    * @param {string} [content]
+   * @param {import("#chat/file-list.js").Attached[]} [files]
    */
-  constructor(element, content = "") {
+  constructor(element, content = "", files = []) {
     this.element = element ?? clone("question-template");
     this.bubble = one(".bubble", this.element);
     this.note = one("[data-note]", this.element);
+    this.fileList = one("[data-files]", this.element);
     if (!element) this.bubble.textContent = content;
+    if (!element) showFiles(this.fileList, files);
     one("[data-copy]", this.element).addEventListener("click", async () => {
       await copyText(this.bubble.textContent ?? "");
       toast(gettext("Copied"));
@@ -39,6 +43,10 @@ export class Question {
 
   get content() {
     return this.bubble.textContent ?? "";
+  }
+
+  get files() {
+    return filesOf(this.fileList);
   }
 
   /** Long messages show their beginning. */

@@ -18,7 +18,7 @@ import { endPlans, foldPhase, foldPlan } from "#chat/plan-state.js";
  *   mode: string, route: {mode: string, reason?: string, error?: string} | null, plans: import("#chat/plan-state.js").Plan[], planReason: string, verdict: Verdict | null,
  *   steps: Step[], approvals: Approval[], inquiries: Inquiry[], doubt: Doubt | null, read: string[],
  *   reasoning: Map<number | string, string>, text: string, length: number, attempt: number, streaming: boolean, started: number,
- *   elapsed: number | null, iterations: number, tokens: number, cost: number, model: string, why: string, messageId: string}} Run
+ *   problems: {filename: string, message: string}[], elapsed: number | null, iterations: number, tokens: number, cost: number, model: string, why: string, messageId: string}} Run
  */
 
 /** The name under which a signature is asked for, in place of a tool's. */
@@ -33,7 +33,7 @@ const ENDED = new Set(["completed", "failed", "cancelled"]);
  */
 export function createRun(id, known = {}) {
   return {
-    id, seq: 0, status: "queued", reason: "", error: "", retryable: true, phase: "", told: "", mode: "", route: null, plans: [], planReason: "", verdict: null, steps: [], approvals: [], inquiries: [], doubt: null, read: [],
+    id, seq: 0, status: "queued", reason: "", error: "", retryable: true, phase: "", told: "", mode: "", route: null, plans: [], planReason: "", verdict: null, steps: [], approvals: [], inquiries: [], doubt: null, read: [], problems: [],
     reasoning: new Map(), text: "", length: 0, attempt: 0, streaming: false, started: Date.now(), elapsed: null, iterations: 0, tokens: 0, cost: 0, model: "", why: "", messageId: "",
     ...known,
   };
@@ -183,6 +183,10 @@ const channels = {
   plan(run, data, at) {
     if (run.status === "queued") run.status = "running";
     foldPlan(run, data, at);
+  },
+
+  files(run, data) {
+    run.problems = data.problems;
   },
 
   compact(run, data, at) {

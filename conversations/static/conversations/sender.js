@@ -32,12 +32,13 @@ export class Sender {
 
   /**
    * @param {string} content
+   * @param {import("#chat/file-list.js").Attached[]} files
    * @param {{parent: string, agent: number | null, mode: string}} place see `Outbox.add`
    * @returns {string} the message's client id
    */
-  send(content, place) {
-    const entry = this.outbox.add(shown.conversation, content, place);
-    this.thread.question({ clientId: entry.client_id, content });
+  send(content, files, place) {
+    const entry = this.outbox.add(shown.conversation, content, files, place);
+    this.thread.question({ clientId: entry.client_id, content, files });
     if (this.#isNext(entry)) this.#transmit(entry);
     setTimeout(() => this.#entry(entry.client_id) && this.#showUnsent(entry), NOTICE_AFTER_MS);
     return entry.client_id;
@@ -52,15 +53,15 @@ export class Sender {
   takeBack(clientId) {
     const entry = this.outbox.remove(clientId);
     this.thread.remove(clientId);
-    if (entry) this.composer.giveBack(entry.content);
+    if (entry) this.composer.giveBack(entry.content, entry.attachments);
   }
 
-  /** @param {any} ack @returns {{content: string, parent: string}} what was sent, if this page knows it */
+  /** @param {any} ack @returns {{content: string, parent: string, attachments: import("#chat/file-list.js").Attached[]}} what was sent, if this page knows it */
   acknowledged({ client_id, conversation }) {
-    const { content = "", parent = "" } = this.#entry(client_id) ?? {};
+    const { content = "", parent = "", attachments = [] } = this.#entry(client_id) ?? {};
     this.arrived(client_id, conversation);
     this.outbox.remove(client_id);
-    return { content, parent };
+    return { content, parent, attachments };
   }
 
   /** A message of this page is on record, as its `ack` or the person's own stream tells. @param {string} clientId @param {string} conversation */
@@ -106,14 +107,15 @@ export class Sender {
   }
 
   /** @param {Entry} entry */
-  #transmit({ client_id, conversation, content, parent, agent, mode }) {
-    const place = { ...(conversation ? { conversation } : { agent }), ...(parent ? { parent } : {}), ...(mode ? { mode } : {}) };
+  #transmit({ client_id, conversation, content, attachments = [], parent, agent, mode }) {
+    const files = attachments.length > 0 ? { attachments: attachments.map((file) => file.id) } : {};
+    const place = { ...(conversation ? { conversation } : { agent }), ...(parent ? { parent } : {}), ...(mode ? { mode } : {}), ...files };
     this.page.transmit({ type: "send", client_id, content, ...place });
   }
 
   /** @param {Entry} entry */
   #showUnsent(entry) {
-    const question = this.thread.question({ clientId: entry.client_id, content: entry.content });
+    const question = this.thread.question({ clientId: entry.client_id, content: entry.content, files: entry.attachments });
     question.setState("unsent", gettext("Not sent yet – goes out when the connection is back"));
   }
 }

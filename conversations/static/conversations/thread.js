@@ -98,12 +98,12 @@ export class Thread {
   }
 
   /**
-   * @param {{clientId: string, id?: string, content: string, injected?: boolean, run?: string}} message
+   * @param {{clientId: string, id?: string, content: string, files?: import("#chat/file-list.js").Attached[], injected?: boolean, run?: string}} message
    * @returns {Question}
    */
-  question({ clientId, id = "", content, injected = false, run = "" }) {
+  question({ clientId, id = "", content, files = [], injected = false, run = "" }) {
     const known = (id && this.questions.get(id)) || (clientId && this.questions.get(clientId));
-    const question = known || new Question(null, content);
+    const question = known || new Question(null, content, files);
     question.clientId ||= clientId;
     if (clientId) this.#keep(clientId, question);
     if (id) {
