@@ -21,6 +21,7 @@ from conversations.comparison import running, services
 from conversations.models import Comparison, ComparisonAttempt
 from conversations.permission import Permissions, Permit
 from tests.factories import make_user
+from tests.fake_model import think
 from tests.product import Product, eventually
 from tools_admin.clients import ModelClients
 
@@ -374,6 +375,46 @@ def test_the_command_waits_and_prints_the_most_complete_route_first(comparing: P
     assert len(export.read_text().splitlines()) == 1 + len(services.ROUTES)
 
 
+JUDGED = """
+tasks:
+  - question: What is 2 * 300?
+    grader: judge
+    expected: six hundred
+"""
+
+
+def test_a_real_model_is_paid_and_judges_answers_that_no_code_can(comparing: Product, tmp_path: Path) -> None:
+    def brain(request: dict[str, Any]) -> Any:
+        choice = request.get("tool_choice")
+        if isinstance(choice, dict) and choice["function"]["name"] == "grade":
+            return {"calls": [{"name": "grade", "arguments": {"right": "600" in str(request["messages"]), "why": ""}}]}
+        return think(request)
+
+    product, person, tasks = comparing, comparing.person(staff=True), tmp_path / "judged.yaml"
+    product.model.brain = brain
+    product.execute("UPDATE tools_admin_languagemodel SET input_price = 1000000, output_price = 1000000")
+    tasks.write_text(JUDGED)
+    arguments = ("--routes", "react,direct", "--repeats", "1", "--user", person.username)
+    printed = product.manage("compare_routes", str(tasks), *arguments)
+    product.execute("UPDATE tools_admin_languagemodel SET input_price = 0, output_price = 0")
+    assert next(line.split()[:3] for line in printed.splitlines() if "%" in line) == ["react", "1", "100%"]
+    query = "SELECT route, cost, input_tokens + output_tokens, judge_cost FROM conversations_comparisonattempt"
+    for route, cost, tokens, judged in product.sql(query):
+        assert cost == tokens > 0 and judged > 0, route
+
+
+def test_a_comparison_whose_model_is_away_ends(comparing: Product) -> None:
+    product, person = comparing, comparing.person(staff=True)
+    product.model.stop()
+    product.manage("shell", "--no-imports", "-c", START_REAL.format(user=person.id))
+    query = "SELECT status, reason FROM conversations_comparison WHERE ended_at IS NOT NULL"
+    [(status, reason)] = eventually(lambda: product.sql(query), "the comparison has ended", 120)
+    assert status == "failed" and "could not be reached in 5 attempts" in reason
+    outcomes = product.sql("SELECT outcome, error FROM conversations_comparisonattempt")
+    assert [outcome for outcome, _ in outcomes] == ["failed"] * 5
+    assert all(error for _, error in outcomes)
+
+
 START = """
 from accounts.models import User
 from conversations.comparison import services
@@ -384,3 +425,4 @@ services.start_comparison(
     repeats=1,
 )
 """
+START_REAL = START.replace("scripted=True", "routes=['direct']")
