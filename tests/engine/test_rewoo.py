@@ -68,7 +68,7 @@ async def test_eight_calls_run_side_by_side_unless_something_else_is_said():
     assert gauge.most == 8
 
 
-async def test_two_model_calls_whatever_the_size_of_the_plan(counting):  # P-24, P-25, P-26
+async def test_two_model_calls_whatever_the_size_of_the_plan(counting):  # P-24, P-25, P-26, known fault 4
     echo = counting(result=lambda n: f"result {n}")
     steps = [step(f"E{n}", args={"n": n}) for n in range(1, 13)]
     agent, model = agent_with([plan(*steps), "All of it."], [echo.tool])
@@ -82,7 +82,7 @@ async def test_two_model_calls_whatever_the_size_of_the_plan(counting):  # P-24,
     assert [one.id for one in result.plan] == [f"E{n}" for n in range(1, 13)]
 
 
-async def test_results_go_into_later_arguments(counting):  # P-10, P-12
+async def test_results_go_into_later_arguments(counting):  # P-10, P-12, known fault 2
     got = []
 
     async def run(**arguments):

@@ -110,9 +110,9 @@ class Command(BaseCommand):
             self.stdout.write("".join(f"{cell:>{width}}" for cell, (_, width) in cells))
             if one.fewer_calls_but_failed:
                 self.stdout.write(f"{'':>15}fewer calls, but it completed less")
-        self.stdout.write(
-            "\nmean (least–most) of an attempt; recovered: of those that met a fault; " + comparison.status
-        )
+        self.stdout.write("\nMeans of an attempt, with the least and the most. Failed: with what broke off. Recovered and")
+        self.stdout.write("misled: how many got over a failing tool, and over a misleading result, of those that met one.")
+        self.stdout.write(f"{comparison.get_status_display()}. {comparison.reason}".rstrip())
 
 
 def _cells(one: Figures) -> list[str]:
