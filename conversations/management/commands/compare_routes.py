@@ -35,6 +35,11 @@ HEADINGS = (
 )
 
 
+LEGEND = """\
+Means of an attempt, with the least and the most. Failed: with what broke off. Recovered, misled: how many got over a
+failing tool, over a misleading result, of those that met one."""
+
+
 class Command(BaseCommand):
     help = (
         "Sends the same tasks through several routes in a worker, waits, and prints completion, wrongly accepted "
@@ -110,9 +115,7 @@ class Command(BaseCommand):
             self.stdout.write("".join(f"{cell:>{width}}" for cell, (_, width) in cells))
             if one.fewer_calls_but_failed:
                 self.stdout.write(f"{'':>15}fewer calls, but it completed less")
-        self.stdout.write("\nMeans of an attempt, with the least and the most. Failed: with what broke off. Recovered and")
-        self.stdout.write("misled: how many got over a failing tool, and over a misleading result, of those that met one.")
-        self.stdout.write(f"{comparison.get_status_display()}. {comparison.reason}".rstrip())
+        self.stdout.write(f"\n{LEGEND}\n{comparison.get_status_display()}. {comparison.reason}".rstrip())
 
 
 def _cells(one: Figures) -> list[str]:
