@@ -34,6 +34,7 @@ from tools_admin import services as configuration
 from tools_admin.clients import ModelClients
 from tools_admin.compact import CatalogTool, ExecuteTool, addressed
 from tools_admin.errors import NoModel
+from tools_admin.models import Agent as AgentRow
 from tools_admin.models import LanguageModel
 from tools_admin.modes import Mode
 
@@ -105,6 +106,8 @@ def equip(comparison: Comparison, task: Task, clients: ModelClients) -> Kit:
     user = User.objects.get(pk=comparison.user_id)
     if not user.is_active:
         raise CannotGoOn("The account of whoever started it was disabled.")
+    if comparison.agent_version and not AgentRow.objects.visible_to(user).filter(pk=comparison.agent_id or 0).exists():
+        raise CannotGoOn("The agent is gone, disabled, or not for whoever started it any more.")
     left = room(comparison)
     if left.refusal:
         raise CannotGoOn(left.refusal)

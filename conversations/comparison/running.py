@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import logging
 from itertools import product
 from typing import Any
@@ -14,6 +15,7 @@ from django.utils import timezone
 from agentapp.database import in_thread
 from agentapp.engine.comparison import Attempt, Task, attempt
 from agentapp.engine.comparison.attempts import used_of
+from conversations.cleaning import clean, to_json
 from conversations.comparison import services
 from conversations.comparison.building import Bench, CannotGoOn, bench, equip
 from conversations.comparison.money import charge
@@ -206,7 +208,7 @@ def _take_figures(row: ComparisonAttempt, made: Bench) -> None:
 def _take_result(row: ComparisonAttempt, made: Bench, task: Task, done: Attempt) -> None:
     row.outcome, row.recovery, row.seconds = done.outcome, done.recovery, round(done.seconds, 4)
     row.fault = task.fault.kind if task.fault and made.faulty.injected else ""
-    row.answer, row.why, row.error = done.answer, done.why[:500], done.error[:500]
-    row.trace = done.trace
+    row.answer, row.why, row.error = clean(done.answer), clean(done.why)[:500], clean(done.error)[:500]
+    row.trace = json.loads(to_json(clean(done.trace)))  # models write what no column takes, such as NaN
     row.judge_tokens = done.judge_usage.input_tokens + done.judge_usage.output_tokens
     row.judge_cost = made.judge_price(done.judge_usage)

@@ -22,6 +22,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.models import User
 from agentapp.celery import app
 from agentapp.engine.comparison import Fault, Task, TaskSet, read_csv, read_yaml
+from conversations.cleaning import clean
 from conversations.comparison.money import charge, payers_of
 from conversations.errors import ConversationError
 from conversations.models import Comparison, ComparisonAttempt
@@ -76,11 +77,11 @@ def start_comparison(
     agent = agent or configuration.agent_for(user)
     if not scripted and model is None:
         model = configuration.choose(agent, user, configuration.Situation(tools=True)).model
-    tasks = [_with_fault(task, faults).to_dict() for task in task_set.tasks]
+    tasks = clean([_with_fault(task, faults).to_dict() for task in task_set.tasks])
     with transaction.atomic():
         comparison = Comparison.objects.create(
             user=user,
-            name=task_set.name,
+            name=clean(task_set.name),
             tasks=tasks,
             digest=hashlib.sha256(json.dumps(tasks, sort_keys=True).encode()).hexdigest(),
             agent=agent,

@@ -24,6 +24,7 @@ from tests.factories import make_user
 from tests.fake_model import think
 from tests.product import Product, eventually
 from tools_admin.clients import ModelClients
+from tools_admin.models import Agent, Tool
 
 ONE = """
 name: One
@@ -120,8 +121,6 @@ def test_a_delegation_counts_parent_and_child(ada: User) -> None:
 
 
 def test_a_tool_that_may_change_something_is_not_run(ada: User) -> None:
-    from tools_admin.models import Tool
-
     Tool.objects.filter(name="calculator").update(effect_class="once", approval="never")
     attempt = work(start(ada, routes=["react"], repeats=1)).attempts.get()
     assert attempt.outcome in ("declined", "failed")
@@ -211,12 +210,19 @@ def test_budgets_pay_and_end_it(ada: User) -> None:
     assert 1 < done.attempts.count() < 20
 
 
-def test_a_disabled_person_ends_it(ada: User) -> None:
+@pytest.mark.parametrize("what", [User.objects, Agent.objects])
+def test_a_disabled_person_or_agent_ends_it(ada: User, what: Any) -> None:
     comparison = start(ada)
-    User.objects.update(is_active=False)
+    what.update(**{"is_active" if what.model is User else "enabled": False})
     done = work(comparison)
     assert (done.status, done.attempts.count()) == ("failed", 0)
     assert "disabled" in done.reason
+
+
+def test_what_no_column_takes_does_not_end_a_comparison(ada: User) -> None:
+    hostile = read_yaml(ONE.replace("It is {1}.", '"4 \\0 {1}"').replace("2 + 2}", '"2 + \\0 2"}'))
+    attempt = work(start(ada, task_set=hostile, routes=["react"], repeats=1)).attempts.get()
+    assert attempt.ended_at is not None and "\0" not in attempt.answer
 
 
 @pytest.mark.parametrize(

@@ -143,6 +143,12 @@ def test_a_small_file_cannot_become_a_large_one():
         read_yaml(bomb + "tasks: *g")
 
 
+@pytest.mark.parametrize("text", ["yes", "12:30", "2024-01-09", ".nan"])
+def test_what_people_write_stays_text_where_it_is_no_plain_number(text):
+    made = read_yaml(f"tasks:\n  - question: q\n    grader: exact\n    expected: {text}")
+    assert made.tasks[0].expected == text
+
+
 # Graders
 
 

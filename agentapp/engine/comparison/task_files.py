@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
@@ -145,10 +146,13 @@ def _plain(node: yaml.Node, path: tuple[str | int, ...], lines: Lines) -> Any:
 
 
 def _scalar(node: yaml.Node) -> Any:
-    """Numbers, truth values and null as JSON has them; dates and the like are texts."""
-    kind = node.tag.rpartition(":")[2]
+    """Numbers, truth values and null as JSON has them; dates, times, `yes` and the like are texts."""
+    kind, text = node.tag.rpartition(":")[2], str(node.value)
     if kind == "null":
         return None
-    if kind in ("bool", "int", "float"):
-        return yaml.safe_load(node.value)
-    return str(node.value)
+    if kind == "bool" and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if kind in ("int", "float") and ":" not in text:
+        number = yaml.safe_load(text)
+        return number if math.isfinite(number) else text
+    return text

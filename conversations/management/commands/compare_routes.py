@@ -109,10 +109,10 @@ class Command(BaseCommand):
                 told = True
 
     def _print(self, comparison: Comparison) -> None:
-        self.stdout.write("\n" + "".join(f"{heading:>{width}}" for heading, width in HEADINGS))
+        self.stdout.write("\n" + " ".join(f"{heading:>{width}}" for heading, width in HEADINGS))
         for one in figures_of(comparison.attempts.defer("answer", "trace")):
             cells = zip(_cells(one), HEADINGS, strict=True)
-            self.stdout.write("".join(f"{cell:>{width}}" for cell, (_, width) in cells))
+            self.stdout.write(" ".join(f"{cell:>{width}}" for cell, (_, width) in cells))
             if one.fewer_calls_but_failed:
                 self.stdout.write(f"{'':>15}fewer calls, but it completed less")
         self.stdout.write(f"\n{LEGEND}\n{comparison.get_status_display()}. {comparison.reason}".rstrip())
