@@ -43,15 +43,29 @@ class Outbox:
 
     async def get(self) -> bytes | None:
         """The next message; None when no more will come."""
-        while not self._bodies:
-            if self.closed or (self._ending and not self._offering):
-                return None
-            self._filled.clear()
-            await self._filled.wait()
+        if not await self._something():
+            return None
         body = self._bodies.popleft()
         self._bytes -= len(body) + _ENTRY_BYTES
         self._room.set()
         return body
+
+    async def get_all(self) -> list[bytes]:
+        """All messages that are there, at least one; none when no more will come."""
+        await self._something()
+        bodies = list(self._bodies)
+        self._bodies.clear()
+        self._bytes = 0
+        self._room.set()
+        return bodies
+
+    async def _something(self) -> bool:
+        while not self._bodies:
+            if self.closed or (self._ending and not self._offering):
+                return False
+            self._filled.clear()
+            await self._filled.wait()
+        return True
 
     def end(self) -> None:
         """What is in it is still to be fetched, then it is over."""

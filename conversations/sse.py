@@ -48,13 +48,13 @@ def stream_run(run: Run, after: int, sign_in: SignIn) -> HttpResponseBase:
 
 async def _parts(run: UUID, after: int, sign_in: SignIn) -> AsyncIterator[bytes]:
     yield b"retry: 1000\n\n"
-    async with aclosing(envelopes(run, after, sign_in)) as bodies:
-        async for body in bodies:
-            yield _part(body) if body else b": still there\n\n"
+    async with aclosing(envelopes(run, after, sign_in)) as batches:
+        async for bodies in batches:
+            yield b"".join(map(_part, bodies)) or b": still there\n\n"
 
 
-async def envelopes(run: UUID, after: int, sign_in: SignIn) -> AsyncGenerator[bytes, None]:
-    """Envelopes of a run until its end, and an empty one when none came for a while.
+async def envelopes(run: UUID, after: int, sign_in: SignIn) -> AsyncGenerator[list[bytes], None]:
+    """Envelopes of a run until its end, as many as are there; an empty list when none came for a while.
 
     It ends early when the client falls behind, or may no longer come in.
     """
@@ -62,8 +62,8 @@ async def envelopes(run: UUID, after: int, sign_in: SignIn) -> AsyncGenerator[by
     following = asyncio.create_task(_follow(Follow(run, after, outbox, _text_so_far), outbox))
     process_visitors().add(sign_in, outbox.fail)
     try:
-        while (body := await _next(outbox)) is not None:
-            yield body
+        while (bodies := await _next(outbox)) is not None:
+            yield bodies
     finally:
         process_visitors().discard(sign_in, outbox.fail)
         following.cancel()
@@ -82,12 +82,13 @@ async def _follow(follow: Follow, outbox: Outbox) -> None:
         follow.end()
 
 
-async def _next(outbox: Outbox) -> bytes | None:
-    """The next envelope; empty when none came for a while."""
+async def _next(outbox: Outbox) -> list[bytes] | None:
+    """What is there now; an empty list when nothing came for a while, None when nothing will."""
     try:
-        return await asyncio.wait_for(outbox.get(), HEARTBEAT_SECONDS)
+        async with asyncio.timeout(HEARTBEAT_SECONDS):
+            return await outbox.get_all() or None
     except TimeoutError:
-        return b""
+        return []
 
 
 def _part(body: bytes) -> bytes:

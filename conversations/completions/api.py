@@ -18,6 +18,8 @@ from conversations.sse import MEDIA_TYPE
 
 router = Router()
 
+GATHER_SECONDS = 0.04  # of text in one chunk: each costs the web process more than the tokens in it
+
 
 @router.get("/models", response=ModelList, summary="The agents and routes you may ask")
 def list_models(request: HttpRequest) -> ModelList:
@@ -37,7 +39,7 @@ async def complete(request: HttpRequest, body: CompletionIn) -> dict[str, Any] |
     """A run that ends with the request: closing it stops the run."""
     user = caller(request)
     run, sign_in = await in_thread(lambda: (service.begin(user, body), sign_in_of(request)))
-    pieces = Reply(run, user, sign_in).pieces()
+    pieces = Reply(run, user, sign_in, GATHER_SECONDS).pieces()
     if not body.stream:
         return await whole(run, body, pieces)
     opened = Opened(run, body, pieces)

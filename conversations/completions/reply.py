@@ -48,10 +48,10 @@ Piece = str | Step | Ended | None  # None: nothing came for a while
 
 
 class Reply:
-    """One run on its way. `pieces` may be read once."""
+    """One run on its way. `pieces` may be read once; text is gathered for `every` seconds, but the first."""
 
-    def __init__(self, run: Run, user: User, sign_in: SignIn) -> None:
-        self._run, self._user, self._sign_in = run, user, sign_in
+    def __init__(self, run: Run, user: User, sign_in: SignIn, every: float = 0.0) -> None:
+        self._run, self._user, self._sign_in, self._every = run, user, sign_in, every
         self._text, self._gap, self._attempt = "", "", 0
         self._ended = False
 
@@ -61,29 +61,40 @@ class Reply:
         Left before its end it stops the run.
         """
         try:
-            async with aclosing(envelopes(self._run.id, 0, self._sign_in)) as bodies:
-                async for body in bodies:
-                    channel = channel_of(body) if body else b""
-                    if not body:
+            async with aclosing(envelopes(self._run.id, 0, self._sign_in)) as batches:
+                async for bodies in batches:
+                    if not bodies:
                         yield None
-                    elif channel == b"answer":
-                        if text := self._said(orjson.loads(body)["data"]):
-                            yield text
-                    elif channel == b"done":
-                        self._ended = True
-                        ended = await self._end(orjson.loads(body)["data"])
-                        if rest := self._rest(ended.text):
-                            yield rest
-                        yield ended
+                    for piece in await self._read(bodies):
+                        yield piece
+                    if self._ended:
                         return
-                    else:
-                        event = orjson.loads(body)
-                        self._check_waits(event)
-                        yield Step(event["channel"], event["data"])
+                    if self._every and self._text:
+                        await asyncio.sleep(self._every)
             raise CompletionError(503, "The connection to the run was lost; it is stopped.", kind="server_error")
         finally:
             if not self._ended:
                 _keep(asyncio.create_task(_stop(self._user, self._run)))
+
+    async def _read(self, bodies: list[bytes]) -> list[Piece]:
+        """The pieces of some envelopes; text that follows text is one of them."""
+        pieces: list[Piece] = []
+        text = ""
+        for body in bodies:
+            channel = channel_of(body)
+            if channel == b"answer":
+                text += self._said(orjson.loads(body)["data"])
+                continue
+            event = orjson.loads(body)
+            if channel == b"done":
+                self._ended = True
+                ended = await self._end(event["data"])
+                text += self._rest(ended.text)
+                return [*pieces, text, ended] if text else [*pieces, ended]
+            self._check_waits(event)
+            pieces += [text, Step(event["channel"], event["data"])] if text else [Step(event["channel"], event["data"])]
+            text = ""
+        return [*pieces, text] if text else pieces
 
     def _said(self, data: dict[str, Any]) -> str:
         """What of an answer event is new."""
