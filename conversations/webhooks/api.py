@@ -3,35 +3,35 @@
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
 from django.http import HttpRequest
 from ninja import Router, Status
 
 from accounts.auth import caller
+from accounts.idempotency import idempotent
+from accounts.paging import Limit, Page, TimeCursor, page_by_time
+from accounts.schemas import PageOut
 from conversations.models import Delivery, Webhook
 from conversations.webhooks import service
 from conversations.webhooks.schemas import (
     DeliveryOut,
-    DeliveryPage,
     NewWebhookOut,
     WebhookIn,
     WebhookOut,
     WebhookPatch,
 )
 
-router = Router(tags=["webhooks"])
-
-LISTED = 50
+router = Router(tags=["Webhooks"])
 
 
-@router.get("/webhooks", response=list[WebhookOut], summary="Your webhooks")
-def list_webhooks(request: HttpRequest) -> list[Webhook]:
-    return list(Webhook.objects.visible_to(caller(request)))
+@router.get("/webhooks", response=PageOut[WebhookOut], summary="Your webhooks")
+def list_webhooks(request: HttpRequest, cursor: TimeCursor = None, limit: Limit = 50) -> Page[Webhook]:
+    """The oldest first."""
+    return page_by_time(Webhook.objects.visible_to(caller(request)), cursor, limit)
 
 
 @router.post("/webhooks", response={201: NewWebhookOut}, summary="Be told of events")
 def create_webhook(request: HttpRequest, body: WebhookIn) -> Status[dict[str, Any]]:
-    """The answer holds the secret, once."""
+    """The answer holds the secret, once: it is not kept for an `Idempotency-Key`."""
     webhook, secret = service.create(caller(request), body.url, body.events)
     return Status(201, {**WebhookOut.from_orm(webhook).dict(), "secret": secret})
 
@@ -48,19 +48,21 @@ def delete_webhook(request: HttpRequest, webhook_id: UUID) -> Status[None]:
 
 
 @router.post("/webhooks/{uuid:webhook_id}/ping", response={202: DeliveryOut}, summary="Try a webhook")
+@idempotent
 def ping(request: HttpRequest, webhook_id: UUID) -> Status[Delivery]:
     """Sends an event of type `ping`."""
     return Status(202, service.ping(caller(request), webhook_id))
 
 
-@router.get("/webhooks/{uuid:webhook_id}/deliveries", response=DeliveryPage, summary="What was sent, the newest first")
-def list_deliveries(request: HttpRequest, webhook_id: UUID, cursor: UUID | None = None) -> dict[str, Any]:
-    """Of the last 30 days, 50 a page."""
-    found = service.find(caller(request), webhook_id).deliveries.order_by("-created_at", "-id")
-    if cursor and (last := found.filter(id=cursor).first()):
-        found = found.filter(Q(created_at__lt=last.created_at) | Q(created_at=last.created_at, id__lt=last.id))
-    rows = list(found[: LISTED + 1])
-    return {"items": rows[:LISTED], "next": str(rows[LISTED - 1].id) if len(rows) > LISTED else None}
+@router.get(
+    "/webhooks/{uuid:webhook_id}/deliveries", response=PageOut[DeliveryOut], summary="What was sent, the newest first"
+)
+def list_deliveries(
+    request: HttpRequest, webhook_id: UUID, cursor: TimeCursor = None, limit: Limit = 50
+) -> Page[Delivery]:
+    """Of the last 30 days."""
+    rows = Delivery.objects.filter(webhook=service.find(caller(request), webhook_id))
+    return page_by_time(rows, cursor, limit, newest_first=True)
 
 
 @router.post("/deliveries/{uuid:delivery_id}/replay", response={202: DeliveryOut}, summary="Send an event again")

@@ -45,8 +45,3 @@ class DeliveryOut(Schema):
     elapsed_ms: int | None
     answer: str = Field(description="How the last answer began, or what went wrong.")
     created_at: datetime
-
-
-class DeliveryPage(Schema):
-    items: list[DeliveryOut]
-    next: str | None

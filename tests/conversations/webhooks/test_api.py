@@ -29,12 +29,12 @@ def test_a_webhook_shows_its_secret_once(ada: Client) -> None:
     status, made = post(ada, "/webhooks", {"url": URL, "events": ["run.finished"]})
     assert status == 201
     assert made["secret"].startswith("whsec_")
-    [listed] = ada.get("/api/v1/webhooks").json()
+    [listed] = ada.get("/api/v1/webhooks").json()["items"]
     assert "secret" not in listed
     assert post(ada, f"/webhooks/{made['id']}", {"enabled": False}, "patch")[1]["enabled"] is False
     assert post(ada, f"/webhooks/{made['id']}/ping")[1]["code"] == "webhook_disabled"
     assert post(ada, f"/webhooks/{made['id']}", method="delete")[0] == 204
-    assert ada.get("/api/v1/webhooks").json() == []
+    assert ada.get("/api/v1/webhooks").json()["items"] == []
 
 
 @pytest.mark.parametrize(
