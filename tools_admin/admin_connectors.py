@@ -212,8 +212,9 @@ class ConnectorAdmin(ModelAdmin):  # type: ignore[misc]
             )
             self.message_user(request, text % address(scheme), messages.WARNING)
             return
-        text = _('Its sign-in is set up: each person connects their own account. <a href="%s">Connect yours</a>')
-        self.message_user(request, format_html(text.replace("%s", "{}"), reverse("connections")), messages.SUCCESS)
+        text = _("It asks for a sign-in, which is set up now: each person connects their own account.")
+        link = format_html('{} <a class="underline" href="{}">{}</a>', text, reverse("connections"), _("Connect yours"))
+        self.message_user(request, link, messages.SUCCESS)
 
     def tools_page(self, request: HttpRequest, pk: int) -> HttpResponse:
         """What the source offers now, beside what was chosen before."""

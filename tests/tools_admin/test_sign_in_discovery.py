@@ -65,7 +65,7 @@ def call(tool: Tool, user: User, **arguments: Any) -> Any:
 
 def test_from_check_to_call(admin: Client, connector: Connector, server: McpOnTheWeb) -> None:
     said = check(admin, connector)
-    assert "asks for a sign-in, which is set up now" in said and "Connect yours" in said
+    assert "each person connects their own account" in said and "Connect yours" in said
     scheme = connector.schemes.get()
     assert (scheme.type, scheme.per_user, scheme.client_id) == ("oauth_code", True, "client-1")
     [client] = server.registered
