@@ -1,6 +1,7 @@
 """What the OpenAI client does elsewhere it does here: asks, streams, uses tools, reads forms, and takes errors."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import openai
@@ -8,6 +9,7 @@ import pytest
 from openai import AsyncOpenAI, OpenAI
 from pydantic import BaseModel
 
+from tests.conversations.test_main_job import call
 from tests.product import Person, Product, eventually
 
 ROUTE = "route-general"
@@ -98,6 +100,25 @@ def test_an_agent_works_with_its_own_tools_on_the_history_of_the_request(
     assert "Ahoy, Ada." in [m["content"] for m in first["messages"]]
     assert first["temperature"] == 0
     assert not hasattr(reply, "x_steps")
+
+
+def test_a_call_that_needs_approval_waits_here_too(
+    product: Product, person: Person, client: OpenAI, agent: str
+) -> None:
+    product.execute("UPDATE tools_admin_tool SET approval = 'always' WHERE name = 'calculator'")
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            reply = pool.submit(client.chat.completions.create, model=agent, messages=ask("What is 12 * 12?"))
+            (asked,) = eventually(lambda: call(product, person, "GET", "/api/v1/approvals")[1], "a person is asked")
+            calls = call(product, person, "GET", f"/api/v1/runs/{asked['run']}/calls")[1]
+            assert [c for c in calls if c["kind"] == "tool"] == []
+            call(product, person, "POST", f"/api/v1/approvals/{asked['id']}", {"decision": "reject"})
+            assert reply.result(60).choices[0].message.content
+            (made,) = [c for c in call(product, person, "GET", f"/api/v1/runs/{asked['run']}/calls")[1]
+                       if c["kind"] == "tool"]  # fmt: skip
+            assert made["result"]["is_error"] and "rejected" in made["result"]["content"]
+    finally:
+        product.execute("UPDATE tools_admin_tool SET approval = 'never' WHERE name = 'calculator'")
 
 
 def test_steps_come_to_those_who_ask_for_them(client: OpenAI, agent: str) -> None:
