@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
+from django.utils.html import escape
 from django.utils.translation import gettext_lazy as _
 from unfold.widgets import (
     UnfoldAdminIntegerFieldWidget,
@@ -58,7 +59,7 @@ def _field(name: str, schema: dict[str, Any], required: bool) -> forms.Field:
     shared: dict[str, Any] = {
         "label": name,
         "required": required,
-        "help_text": str(schema.get("description", ""))[:300],
+        "help_text": escape(str(schema.get("description", ""))[:300]),  # the theme takes help texts for HTML of ours
     }
     if isinstance(schema.get("enum"), list):
         values: list[tuple[str, Any]] = [("", "—"), *((json.dumps(value), str(value)) for value in schema["enum"])]

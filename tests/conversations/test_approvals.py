@@ -246,7 +246,7 @@ def test_allowing_covers_further_calls_of_the_tool_in_this_conversation_alone(pr
         product.execute(SET.format('parameters = parameters || \'{"title": "Another"}\''))
         other = _next(product, person, run, "c4")
         eventually(lambda: _get(product, person, other)["status"] == "waiting", "what it is now was not allowed")
-        (asked,) = [a for a in call(product, person, "GET", "/api/v1/approvals")[1] if a["run"] == other["id"]]
+        (asked,) = [a for a in call(product, person, "GET", "/api/v1/approvals")[1]["items"] if a["run"] == other["id"]]
         assert _decide(product, person, asked, "reject")[0] == 200
         _ended(product, person, other)
         product.execute(SET.format("parameters = parameters - 'title'"))

@@ -154,7 +154,7 @@ def test_a_server_tells_how_far_it_is_and_hears_that_the_run_was_stopped(product
             events = f"/api/v1/runs/{run['id']}/events"
 
             def told() -> list[dict[str, Any]]:
-                steps = [e["data"] for e in call(product, person, "GET", events)[1] if e["channel"] == "step"]
+                steps = [e["data"] for e in call(product, person, "GET", events)[1]["items"] if e["channel"] == "step"]
                 return [data for data in steps if data["type"] == "progress"]
 
             first = eventually(told, "progress is told")[0]

@@ -65,8 +65,8 @@ def test_nothing_in_a_setting_or_argument_is_taken_from_the_environment(monkeypa
         definition = {
             "method": "POST",
             "path": "/{id}",
-            "headers": {"X-Key": "${SECRET_OF_OURS} %(SECRET_OF_OURS)s"},
-            "body": '{"key": "{{env.SECRET_OF_OURS}} ${SECRET_OF_OURS}"}',
+            "headers": {"X-Key": "$SECRET_OF_OURS %(SECRET_OF_OURS)s", "X-Other": "${SECRET_OF_OURS}"},
+            "body": {"key": "{{env.SECRET_OF_OURS}} $SECRET_OF_OURS", "other": "{SECRET_OF_OURS}"},
         }
         parameters = {"type": "object", "properties": {"id": {"type": "string"}}}
         tool = Tool.objects.create(
@@ -74,4 +74,6 @@ def test_nothing_in_a_setting_or_argument_is_taken_from_the_environment(monkeypa
         )
         call(tool, make_user("ada"), id="$SECRET_OF_OURS")
         sent = f"{service.last.target} {service.last.headers} {service.last.body!r}"
-    assert "canary" not in sent and "${SECRET_OF_OURS}" in sent
+    assert "canary" not in sent
+    assert service.last.headers["x-key"] == "$SECRET_OF_OURS %(SECRET_OF_OURS)s"
+    assert service.last.body == b'{"key": "{{env.SECRET_OF_OURS}} $SECRET_OF_OURS"}'

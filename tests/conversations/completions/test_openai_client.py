@@ -109,12 +109,12 @@ def test_a_call_that_needs_approval_waits_here_too(
     try:
         with ThreadPoolExecutor(1) as pool:
             reply = pool.submit(client.chat.completions.create, model=agent, messages=ask("What is 12 * 12?"))
-            (asked,) = eventually(lambda: call(product, person, "GET", "/api/v1/approvals")[1], "a person is asked")
-            calls = call(product, person, "GET", f"/api/v1/runs/{asked['run']}/calls")[1]
+            (asked,) = eventually(lambda: call(product, person, "GET", "/api/v1/approvals")[1]["items"], "asked")
+            calls = call(product, person, "GET", f"/api/v1/runs/{asked['run']}/calls")[1]["items"]
             assert [c for c in calls if c["kind"] == "tool"] == []
             call(product, person, "POST", f"/api/v1/approvals/{asked['id']}", {"decision": "reject"})
             assert reply.result(60).choices[0].message.content
-            (made,) = [c for c in call(product, person, "GET", f"/api/v1/runs/{asked['run']}/calls")[1]
+            (made,) = [c for c in call(product, person, "GET", f"/api/v1/runs/{asked['run']}/calls")[1]["items"]
                        if c["kind"] == "tool"]  # fmt: skip
             assert made["result"]["is_error"] and "rejected" in made["result"]["content"]
     finally:
