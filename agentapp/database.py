@@ -24,6 +24,8 @@ async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
 
     def call() -> T:
         if _was_closed():
+            # So were those that wait in the pool, most likely: it would try them one by one, with a pause after each.
+            connection.pool.drain()  # type: ignore[attr-defined]
             connection.close()
         try:
             return work(*args, **kwargs)

@@ -1,23 +1,15 @@
 """The threads of `in_thread` keep their connections as long as they hold."""
 
-from collections.abc import Iterator
+import asyncio
+from threading import Barrier
 
 import psycopg
 import pytest
 from django.db import connection
 
-from agentapp.database import in_thread, release_connections
+from agentapp.database import THREADS, in_thread, release_connections
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def a_pool_for_the_next_test() -> Iterator[None]:
-    """What was closed from outside is nobody else's burden."""
-    yield
-    release_connections()
-    connection.close()
-    connection.close_pool()  # type: ignore[attr-defined]
 
 
 def _session() -> int:
@@ -40,3 +32,24 @@ async def test_connections_that_the_server_closed_are_replaced_before_they_are_u
     _close_from_outside(before)
     after = {await in_thread(_session) for _ in range(8)}
     assert not before & after
+
+
+def _wait_in_the_pool(count: int) -> set[int]:
+    pool = connection.pool  # type: ignore[attr-defined]
+    taken = [pool.getconn() for _ in range(count)]
+    for one in taken:
+        pool.putconn(one)
+    return {one.info.backend_pid for one in taken}
+
+
+async def test_those_that_wait_in_the_pool_are_replaced_all_at_once() -> None:
+    together = Barrier(THREADS)
+
+    def of_each_thread() -> int:
+        together.wait()
+        return _session()
+
+    kept = await asyncio.gather(*(in_thread(of_each_thread) for _ in range(THREADS)))
+    closed = {*kept, *await asyncio.to_thread(_wait_in_the_pool, 4)}
+    _close_from_outside(closed)
+    assert await in_thread(_session) not in closed
