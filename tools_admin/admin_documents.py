@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.defaultfilters import filesizeformat
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 from unfold.admin import ModelAdmin
@@ -60,7 +61,7 @@ class UploadForm(forms.Form):
 
 @admin.register(KnowledgeDocument)
 class KnowledgeDocumentAdmin(ModelAdmin):  # type: ignore[misc]
-    list_display = ("name", "collection", "whose", "state", "shown_size", "passages_made", "cost", "created_at")
+    list_display = ("short_name", "collection", "whose", "state", "shown_size", "passages_made", "cost", "created_at")
     list_filter = ("status", "collection", "groups")
     list_select_related = ("collection", "owner")
     search_fields = ("name", "owner__username")
@@ -75,6 +76,10 @@ class KnowledgeDocumentAdmin(ModelAdmin):  # type: ignore[misc]
         passages = Passage.objects.filter(**of_row).order_by().values("document").annotate(n=Count("pk")).values("n")
         costs = EmbeddingUse.objects.filter(**of_row).order_by().values("document").annotate(n=Sum("cost")).values("n")
         return rows.annotate(passages_made=Subquery(passages), embedding_cost=Subquery(costs))
+
+    @admin.display(description=_("name"), ordering="name")
+    def short_name(self, row: KnowledgeDocument) -> str:
+        return Truncator(row.name).chars(50)
 
     @admin.display(description=_("found by"), ordering="owner")
     def whose(self, row: KnowledgeDocument) -> Any:

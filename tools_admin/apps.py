@@ -24,9 +24,12 @@ def _prepare_vectors(using: str, **_: Any) -> None:
     """The type of our columns for vectors: pgvector is a part of the database that is asked for."""
     try:
         with connections[using].cursor() as cursor:
-            cursor.execute("SELECT FROM pg_extension WHERE extname = 'vector'")
-            if cursor.fetchone() is None:
+            cursor.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+            found = cursor.fetchone()
+            if found is None:
                 cursor.execute("CREATE EXTENSION vector")
+            elif tuple(map(int, found[0].split(".")[:2])) < (0, 8):
+                raise DatabaseError(f"vector {found[0]} is installed")
     except DatabaseError as error:
         raise ImproperlyConfigured(
             "The database needs pgvector 0.8 or newer. Install it, then let a superuser run "

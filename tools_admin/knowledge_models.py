@@ -52,8 +52,8 @@ class KnowledgeDocumentQuerySet(models.QuerySet["KnowledgeDocument"]):
         return self.filter(Q(owner=user) | shared, collection__in=collections_of(user))
 
     def owned_by(self, user: User) -> Self:
-        """Those that this person may change."""
-        return self.visible_to(user).filter(owner=user)
+        """Those that this person may delete, also where the collection has been closed to them."""
+        return self.filter(owner=user) if user.is_active else self.none()
 
     def unfinished(self) -> Self:
         return self.filter(status__in=KnowledgeDocument.UNFINISHED)

@@ -29,19 +29,18 @@ def _me(request: HttpRequest) -> User:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def documents(request: HttpRequest) -> HttpResponse:
-    """Two queries for the list, however long. Posting is for browsers without scripts; others send file by file."""
+    """Three queries, however long the lists are. Posting is for browsers without scripts; others send file by file."""
     user = _me(request)
     collections = list(collections_of(user).order_by("name"))
     open_ = [collection for collection in collections if reach.takes_documents(collection)]
     if request.method == "POST":
         return _add(request, user)
-    rows = KnowledgeDocument.objects.visible_to(user).select_related("collection").order_by("-created_at")
-    listed = list(rows[:MOST_LISTED])
+    rows = KnowledgeDocument.objects.select_related("collection").order_by("-created_at")
     context = {
         "collections": collections,
         "open": open_,
-        "own": [row for row in listed if row.owner_id],
-        "shared": [row for row in listed if not row.owner_id],
+        "own": rows.owned_by(user),
+        "shared": rows.visible_to(user).filter(owner=None)[:MOST_LISTED],
         "accept": ",".join(SUFFIXES),
     }
     return render(request, "tools_admin/documents.html", context)

@@ -69,8 +69,10 @@ def claim_next() -> KnowledgeDocument | None:
         row.claimed_until = _soon()
         if row.status == Status.QUEUED:
             row.status = Status.READING
-        if row.attempts > MOST_ATTEMPTS and row.status == Status.READING:
-            row.status, row.problem, row.claim, row.claimed_until = Status.FAILED, "crashed", None, None
+        if row.attempts > MOST_ATTEMPTS:
+            read = row.status == Status.EMBEDDING
+            row.status, row.problem = (Status.READY, "not_embedded") if read else (Status.FAILED, "crashed")
+            row.claim = row.claimed_until = None
         row.save(update_fields=["claim", "attempts", "claimed_until", "status", "problem"])
     return row if row.claim else claim_next()
 

@@ -30,7 +30,7 @@ def brain(request: dict[str, Any]) -> dict[str, Any]:
     last = request["messages"][-1]
     if last["role"] == "user" and request.get("tools") and "handbook" in str(last["content"]):
         return {"calls": [{"name": "search_handbook", "arguments": {"question": str(last["content"])[:500]}}]}
-    links = re.findall(r"\[[^\]]+\]\(/knowledge/passages/\d+/\)", str(request["messages"]))
+    links = re.findall(r"\[[^\[\]]+\]\(/knowledge/passages/\d+/\)", str(request["messages"]))
     return {"text": f"Up to 120 a night {links[0]}." if links else think(request).get("text", "Nothing.")}
 
 

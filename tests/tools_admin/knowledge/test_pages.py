@@ -63,6 +63,14 @@ def test_a_shared_document_is_not_for_people_to_delete(client, ada):
     assert client.post(reverse("delete_document", args=[document.pk])).status_code == 404
 
 
+def test_ones_own_can_be_deleted_where_the_collection_was_closed(client, ada):
+    collection = make_collection(uploads=True)
+    document = stored(collection, "Text.", ada)
+    collection.tools.update(enabled=False)
+    assert "rules.md" in client.get(reverse("documents")).content.decode()
+    assert client.delete(f"/api/v1/documents/{document.pk}").status_code == 204
+
+
 def test_the_page_teaches_the_first_step(client, ada):
     assert "There is no collection of documents yet." in client.get(reverse("documents")).content.decode()
     collection = make_collection()

@@ -9,7 +9,7 @@ from django.utils import timezone
 from tests.factories import make_user
 from tests.fake_model import FakeModel
 from tests.paperwork import locked_pdf, pdf
-from tests.tools_admin.knowledge.collection import add, embedding_route, make_collection
+from tests.tools_admin.knowledge.collection import add, embedding_route, make_collection, stored
 from tools_admin.knowledge import reading
 from tools_admin.knowledge.storing import NotTaken, embed_again, plain_name, read_again
 from tools_admin.models import EmbeddingUse, KnowledgeDocument, LanguageModel, Passage, Provider
@@ -111,6 +111,14 @@ def test_what_kills_its_worker_again_and_again_is_given_up():
     read_again([document])
     reading.read_documents()
     assert fresh(document).status == "ready"
+
+
+def test_what_ends_its_worker_while_it_is_indexed_stays_found_by_its_words(fake_model):
+    embedding_route(fake_model)
+    document = stored(make_collection(), "Text.")
+    KnowledgeDocument.objects.update(status="embedding", attempts=3)
+    reading.read_documents()
+    assert (fresh(document).status, document.problem) == ("ready", "not_embedded")
 
 
 def test_an_endpoint_that_does_not_answer_is_asked_again_later_and_then_left(fake_model):
