@@ -13,7 +13,8 @@ from django.utils import timezone
 
 from accounts.models import User
 from accounts.services import create_api_key, revoke_api_key
-from conversations.models import Approval, Artifact, Conversation, Delivery, Message, Run, Webhook
+from conversations.files import save_file
+from conversations.models import Approval, Artifact, Attachment, Conversation, Delivery, Message, Run, Webhook
 from tests.factories import make_conversation, make_message, make_run, make_user
 from tests.tools_admin.knowledge.collection import make_collection, stored
 from tools_admin.models import KnowledgeDocument
@@ -76,6 +77,8 @@ def owned(db: None) -> dict[str, UUID | int]:
     file = Artifact.objects.create(run=run, key="react/1/tool/0", filename="x.txt", content_type="text/plain", size=1)
     file.path.parent.mkdir(parents=True, exist_ok=True)
     file.path.write_bytes(b"x")
+    attached = Attachment(user=run.user, filename="x.txt", content_type="text/plain")
+    save_file(attached, b"x")
     ids = {"conversation_id": run.conversation_id, "message_id": run.message_id, "run_id": run.id}
     approval = Approval.objects.create(
         run=run, key="react/1/tool/0", tool_name="send", arguments={}, digest="x", expires_at=timezone.now()
@@ -86,7 +89,8 @@ def owned(db: None) -> dict[str, UUID | int]:
     document = make_document(User.objects.get(username="owner"))
     numbers = {"collection_id": document.collection_id, "passage_id": document.passages.get().pk}
     ids |= hooks | {"document_id": document.id}
-    return {**ids, **numbers, "artifact_id": file.id, "approval_id": approval.id}
+    files = {"artifact_id": file.id, "attachment_id": attached.id}
+    return {**ids, **numbers, **files, "approval_id": approval.id}
 
 
 def make_document(owner: User) -> KnowledgeDocument:

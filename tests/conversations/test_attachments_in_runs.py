@@ -9,6 +9,7 @@ import pytest
 
 from tests.conversations.test_main_job import call
 from tests.conversations.test_questions import ended
+from tests.conversations.test_socket import page
 from tests.fake_model import think
 from tests.paperwork import locked_pdf, pdf
 from tests.pictures import picture
@@ -58,7 +59,7 @@ def ask(product: Product, person: Person, question: str, *files: str, **more: An
 
 
 def events(product: Product, person: Person, run: dict[str, Any], channel: str) -> list[dict[str, Any]]:
-    found = call(product, person, "GET", f"/api/v1/runs/{run['id']}/events")[1]
+    found = call(product, person, "GET", f"/api/v1/runs/{run['id']}/events")[1]["items"]
     return [event["data"] for event in found if event["channel"] == channel]
 
 
@@ -82,7 +83,9 @@ def test_a_document_is_read_ahead_and_stands_in_the_prompt(product: Product, per
 def test_a_long_document_is_searched_by_a_tool(product: Product, person: Person) -> None:
     run = ask(product, person, "What is the code?", upload(product, person, "long.md", LONG.encode()))
     assert run["answer"] == "The code is 7319."
-    (tool,) = [c for c in call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1] if c["kind"] == "tool"]
+    (tool,) = [
+        c for c in call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]["items"] if c["kind"] == "tool"
+    ]
     assert (tool["request"]["name"], tool["state"]) == ("read_attachment", "succeeded")
     ask(product, person, "Hello")
     assert "read_attachment" not in str(product.model.requests[-1].get("tools"))
@@ -155,3 +158,20 @@ for position, (model, images) in enumerate([(blind, "without"), (seeing, "with")
     finally:
         remove = "from tools_admin.models import *; RouteEntry.objects.all().delete()"
         product.manage("shell", "-c", f"{remove}; LanguageModel.objects.filter(name='seeing-model').delete()")
+
+
+def test_files_go_by_the_socket_and_other_pages_hear_of_them(product: Product, person: Person) -> None:
+    number = upload(product, person, "notes.txt", b"The secret is 42.")
+    stranger = product.person()
+    with page(product, person) as tab, page(product, person) as other, page(product, stranger) as theirs:
+        theirs.send(type="send", client_id="a", content="Look", attachments=[number])
+        refusal = theirs.until(lambda body: body.get("type") in ("ack", "error"))
+        assert (refusal["code"], refusal["client_id"]) == ("not_found", "a")
+        tab.send(type="send", client_id="a", content="Look", attachments=["x"])
+        assert tab.until(lambda body: body.get("type") in ("ack", "error"))["code"] == "bad_request"
+        tab.send(type="send", client_id="a", content="", attachments=[number])
+        ack = tab.until(lambda body: body.get("type") in ("ack", "error"))
+        told = other.until(lambda body: body.get("channel") == "message" and body["data"]["role"] == "user")
+        assert [file["filename"] for file in told["data"]["attachments"]] == ["notes.txt"]
+        tab.ended(ack["run"])
+    assert "The secret is 42." in said(product.model.requests[-1]["messages"][-1])

@@ -1,7 +1,7 @@
 /* Arguments and results of tools, shown by their shape: table, named values, JSON, text. */
 
 import { h } from "#app/dom.js";
-import { format, gettext } from "#app/i18n.js";
+import { format, gettext, ngettext } from "#app/i18n.js";
 
 const SHOWN_ROWS = 50;
 
@@ -12,7 +12,11 @@ const SHOWN_ROWS = 50;
 export function showValue(value) {
   const parsed = typeof value === "string" ? parse(value) : value;
   const frame = h("div", { class: "value", tabindex: "0" });
-  if (isTable(parsed)) frame.append(...table(parsed));
+  if (isTable(parsed)) {
+    frame.setAttribute("role", "region"); // what can be scrolled by keyboard has to have a name
+    frame.append(...table(parsed));
+    frame.setAttribute("aria-label", frame.querySelector("caption")?.textContent ?? "");
+  }
   else if (isPlainObject(parsed) && Object.keys(parsed).length > 0) frame.append(named(parsed));
   else frame.append(h("pre", {}, typeof parsed === "string" ? seen(parsed) : JSON.stringify(parsed, null, 2)));
   return frame;
@@ -61,7 +65,8 @@ function table(value) {
   const kinds = columns.map((_, n) => (cells.every((row) => isNumber(row[n])) ? "number" : ""));
   const head = h("tr", {}, ...columns.map((name, n) => h("th", { scope: "col", class: kinds[n] }, seen(String(name)))));
   const body = cells.map((row) => h("tr", {}, ...row.map((value, n) => h("td", { class: kinds[n] }, text(value)))));
-  const parts = [h("table", {}, h("thead", {}, head), h("tbody", {}, ...body))];
+  const caption = h("caption", { class: "visually-hidden" }, ngettext("Table with %(count)s row", "Table with %(count)s rows", rows.length));
+  const parts = [h("table", {}, caption, h("thead", {}, head), h("tbody", {}, ...body))];
   const left = rows.length - SHOWN_ROWS;
   if (left > 0) parts.push(h("p", { class: "note" }, format(gettext("%(count)s more rows"), { count: left })));
   return parts;
