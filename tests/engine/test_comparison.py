@@ -135,6 +135,22 @@ def test_a_mistake_in_a_table_is_named_with_its_line(text, where):
         read_csv(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tasks:\n - &a [*a]",
+        "tasks: " + "[" * 3_000,
+        "\x00",
+        "a: !!int x",
+        "!!python/object/apply:os.system ['x']",
+        "tasks:\n - {question: q, grader: number, expected: " + "9" * 400 + "}",
+    ],
+)
+def test_whatever_a_file_holds_it_is_read_or_refused(text):
+    with pytest.raises(BadTaskSet, match=r"^Line "):
+        read_yaml(text)
+
+
 def test_a_small_file_cannot_become_a_large_one():
     bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
     for name, before in zip("bcdefg", "abcdef", strict=True):

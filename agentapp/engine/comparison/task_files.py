@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import yaml
 
-from .tasks import BadTaskSet, Refuse, Task, TaskSet, check_ids, read_task
+from .tasks import BadTaskSet, Refuse, Task, TaskSet, check_ids, is_number, read_task
 
 MOST_CHARS = 1_000_000
 MOST_VALUES = 50_000
@@ -31,14 +30,16 @@ Lines = dict[tuple[str | int, ...], int]
 
 def read_yaml(text: str) -> TaskSet:
     """`name` and `tasks`. Raises BadTaskSet with line and field."""
+    lines: Lines = {}
     try:
         node = yaml.compose(_bounded(text), Loader=yaml.SafeLoader)
+        data = _plain(node, (), lines) if node is not None else None
+    except RecursionError:
+        raise BadTaskSet("Line 1: the file is nested too deeply") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         what = getattr(error, "problem", None) or str(error)
         raise BadTaskSet(f"Line {mark.line + 1 if mark else 1}: this is no YAML: {what}") from None
-    lines: Lines = {}
-    data = _plain(node, (), lines) if node is not None else None
     if not isinstance(data, dict) or not isinstance(data.get("tasks"), list):
         raise BadTaskSet("Line 1, field `tasks`: the file is an object with `name` and a list of `tasks`")
     for name in data:
@@ -154,5 +155,5 @@ def _scalar(node: yaml.Node) -> Any:
         return text.lower() == "true"
     if kind in ("int", "float") and ":" not in text:
         number = yaml.safe_load(text)
-        return number if math.isfinite(number) else text
+        return number if is_number(number) else text
     return text

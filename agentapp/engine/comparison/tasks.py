@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NoReturn
@@ -92,7 +93,7 @@ def read_task(raw: Mapping[str, Any], number: int, refuse: Refuse) -> Task:
     if grader not in GRADERS:
         refuse("grader", f"it must be one of {', '.join(GRADERS)}, not {grader!r}")
     tolerance = raw.get("tolerance", 0)
-    if not _is_number(tolerance) or tolerance < 0:
+    if not is_number(tolerance) or tolerance < 0:
         refuse("tolerance", "it must be a number that is not negative")
     if tolerance and grader != "number":
         refuse("tolerance", f"only the grader `number` has one, not {grader!r}")
@@ -124,7 +125,7 @@ def _expected(grader: str, value: Any, refuse: Refuse) -> Any:
     if value is None or value == "":
         refuse("expected", "it is missing")
     if grader == "number":
-        if not _is_number(value):
+        if not is_number(value):
             refuse("expected", f"the grader `number` needs a number, not {value!r}")
         return float(value)
     if grader == "schema":
@@ -196,5 +197,9 @@ def _text(raw: Mapping[str, Any], name: str, place: str, refuse: Refuse) -> str:
     return value.strip()
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
+def is_number(value: Any) -> bool:
+    """Whether it is a number, and one that a float can be."""
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False
