@@ -3,7 +3,7 @@
 import hashlib
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -73,9 +73,11 @@ def start_comparison(
     limits: dict[str, int] | None = None,
 ) -> Comparison:
     """A queued comparison, enqueued after commit. Raises BadComparison, NoModel."""
-    _check(task_set, routes, repeats, scripted, faults)
+    _check(routes, repeats, faults)
     agent = agent or configuration.agent_for(user)
-    if not scripted and model is None:
+    if scripted:
+        _check_scripts(task_set, agent, {row.name for row in configuration.tools_for(agent, user)})
+    elif model is None:
         model = configuration.choose(agent, user, configuration.Situation(tools=True)).model
     tasks = clean([_with_fault(task, faults).to_dict() for task in task_set.tasks])
     with transaction.atomic():
@@ -168,7 +170,7 @@ def _lease() -> Any:
     return Now() + timedelta(seconds=settings.RUN_LEASE_SECONDS)
 
 
-def _check(task_set: TaskSet, routes: Sequence[str], repeats: int, scripted: bool, faults: str) -> None:
+def _check(routes: Sequence[str], repeats: int, faults: str) -> None:
     if unknown := [route for route in routes if route not in ROUTES]:
         raise BadComparison(
             _("There is no route %(route)s. Routes: %(known)s."), route=unknown[0], known=", ".join(ROUTES)
@@ -181,12 +183,20 @@ def _check(task_set: TaskSet, routes: Sequence[str], repeats: int, scripted: boo
         raise BadComparison(
             _("There are no faults %(faults)s. Faults: %(known)s."), faults=faults, known=", ".join(FAULTS)
         )
-    for task in task_set.tasks if scripted else ():
+
+
+def _check_scripts(task_set: TaskSet, agent: Agent | None, tools: Collection[str]) -> None:
+    """A script that calls what is not there, or a fault that never happens, would compare nothing."""
+    for task in task_set.tasks:
         if task.script is None:
             raise BadComparison(_("The task %(task)s has no script, which the scripted model needs."), task=task.id)
         if task.grader == "judge":
             text = _("The task %(task)s is graded by a model; the scripted model cannot judge.")
             raise BadComparison(text, task=task.id)
+        named = [call.tool for call in task.script.calls] + ([task.fault.tool] if task.fault else [])
+        if missing := [name for name in named if name and name not in tools]:
+            text = _("The task %(task)s names the tool %(tool)s, which the agent %(agent)s does not have.")
+            raise BadComparison(text, task=task.id, tool=missing[0], agent=str(agent or "–"))
 
 
 def _with_fault(task: Task, faults: str) -> Task:

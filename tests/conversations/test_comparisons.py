@@ -233,6 +233,8 @@ def test_what_no_column_takes_does_not_end_a_comparison(ada: User) -> None:
         ({"repeats": 0}, "20"),
         ({"faults": "fire"}, "fire"),
         ({"task_set": read_yaml("tasks: [{question: q, grader: exact, expected: a}]")}, "script"),
+        ({"task_set": read_yaml(ONE.replace("grader: number", "grader: judge"))}, "judge"),
+        ({"task_set": read_yaml(ONE.replace("tool: calculator", "tool: abacus"))}, "abacus"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_with_a_word(ada: User, options: dict[str, Any], word: str) -> None:
