@@ -7,6 +7,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
@@ -31,7 +32,7 @@ class ConfigureAdmin(ModelAdmin):  # type: ignore[misc]
 
 class WebhookForm(forms.ModelForm):  # type: ignore[type-arg]
     events = forms.MultipleChoiceField(
-        label=_("events"),
+        label=_("Events"),
         choices=Webhook.Event.choices,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
         help_text=_("What it is told of."),
@@ -88,12 +89,20 @@ class WebhookAdmin(ConfigureAdmin):
 
 @admin.register(Delivery)
 class DeliveryAdmin(ConfigureAdmin):
-    list_display = ("event", "webhook", "state", "tries", "status", "elapsed_ms", "answer", "due_at", "created_at")
+    list_display = ("event", "address", "state", "tries", "status", "elapsed_ms", "beginning", "due_at", "created_at")
     list_filter = ("state", "event")
     list_select_related = ("webhook",)
     list_per_page = 50
     search_fields = ("event", "webhook__url", "answer")
     actions = ("replay",)
+
+    @admin.display(description=_("webhook"), ordering="webhook__url")
+    def address(self, delivery: Delivery) -> str:
+        return Truncator(delivery.webhook.url).chars(60)
+
+    @admin.display(description=_("answer"))
+    def beginning(self, delivery: Delivery) -> str:
+        return Truncator(delivery.answer).chars(80)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -49,7 +49,7 @@ class WebhookForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 def index(request: HttpRequest) -> HttpResponse:
     """The list; POST makes one, and its answer shows the secret, once."""
-    user, form = signed_in(request), WebhookForm(request.POST or None)
+    user, form = signed_in(request), WebhookForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         try:
             webhook, secret = service.create(user, form.cleaned_data["url"], form.cleaned_data["events"])

@@ -84,3 +84,55 @@ def test_a_run_is_told_to_its_owners_webhook_and_again_when_asked(product: Produ
         assert api.post(f"/deliveries/{delivery['id']}/replay").status_code == 202
         eventually(lambda: len(receiver.got) == 2, "it has come again")
         assert receiver.got[1][0]["webhook-id"] == headers["webhook-id"]
+
+
+def test_the_page_makes_tries_disables_and_deletes_a_webhook(ada: Client) -> None:
+    page = ada.post("/webhooks/", {"url": URL, "events": ["run.finished", "budget.near"]})
+    webhook = Webhook.objects.get()
+    assert webhook.secret.get_secret_value() in page.content.decode()
+    assert "no-store" in page["Cache-Control"]
+    address = f"/webhooks/{webhook.id}/"
+    assert webhook.secret.get_secret_value() not in ada.get(address).content.decode()
+    assert ada.post(f"{address}ping/").status_code == 302
+    [delivery] = Delivery.objects.all()
+    Delivery.objects.update(state="failed", due_at=None, tries=5)
+    assert ada.post(f"/webhooks/deliveries/{delivery.id}/replay/")["Location"] == address
+    delivery.refresh_from_db()
+    assert (delivery.state, delivery.tries) == ("pending", 0)
+    ada.post(f"{address}disable/")
+    assert "Enable it first" in ada.post(f"{address}ping/", follow=True).content.decode()
+    assert ada.post(f"{address}explode/").status_code == 404
+    ada.post(f"{address}delete/")
+    assert not Webhook.objects.exists()
+
+
+@pytest.mark.parametrize("body", [{"url": "ftp://x", "events": ["run.finished"]}, {"url": URL}, {}, {"events": ["x"]}])
+def test_the_page_says_what_is_wrong(ada: Client, body: dict[str, Any]) -> None:
+    page = ada.post("/webhooks/", body)
+    assert page.status_code == 200
+    assert "field-error" in page.content.decode()
+    assert not Webhook.objects.exists()
+
+
+def test_the_admin_makes_one_for_everybody_and_sends_again(admin_client: Client) -> None:
+    form = {"url": "http://wiki:8080/hook", "events": ["approval.needed"], "enabled": "on", "private_allowed": "on"}
+    page = admin_client.post("/admin/conversations/webhook/add/", form)
+    webhook = Webhook.objects.get()
+    assert (webhook.user, webhook.private_allowed, webhook.events) == (None, True, ["approval.needed"])
+    secret = webhook.secret.get_secret_value()
+    assert secret.startswith("whsec_")
+    assert secret in page.content.decode()
+    again = admin_client.get(f"/admin/conversations/webhook/{webhook.id}/change/")
+    assert (again.status_code, secret in again.content.decode()) == (200, False)
+    delivery = Delivery.objects.create(webhook=webhook, event="ping", payload={}, state="failed", tries=5)
+    action = {"action": "replay", "_selected_action": [str(delivery.id)]}
+    admin_client.post("/admin/conversations/delivery/", action)
+    delivery.refresh_from_db()
+    assert (delivery.state, delivery.tries) == ("pending", 0)
+
+
+def test_members_do_not_see_the_webhooks_of_the_installation(ada: Client) -> None:
+    webhook = Webhook.objects.create(url=URL, events=["run.finished"])
+    assert ada.get("/api/v1/webhooks").json()["items"] == []
+    assert ada.get(f"/webhooks/{webhook.id}/").status_code == 404
+    assert ada.get("/admin/conversations/webhook/").status_code == 302
