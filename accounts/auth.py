@@ -10,9 +10,9 @@ from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 
 from accounts import services
-from accounts.errors import AddressRefused, ScopeMissing
+from accounts.errors import AddressRefused, ScopeMissing, TooOften
 from accounts.models import User
-from accounts.rates import count_request
+from accounts.rates import count_request, request_headers
 from accounts.scopes import READING, Scope
 from accounts.sign_ins import SignIn
 from agentapp.database import in_thread
@@ -36,7 +36,11 @@ class ApiAuth(AuthBase):
     def __call__(self, request: HttpRequest) -> User | None:
         user = self.identify(request)
         if user is not None:
-            count_request(user)
+            try:
+                vars(request)["rate_headers"] = count_request(user)
+            except TooOften:
+                vars(request)["rate_headers"] = request_headers(user)
+                raise
         return user
 
     def identify(self, request: HttpRequest) -> User | None:

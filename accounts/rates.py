@@ -24,9 +24,27 @@ def _limiter() -> MovingWindowRateLimiter:
     return MovingWindowRateLimiter(RedisStorage("redis://", connection_pool=pool, key_prefix="rate"))
 
 
-def count_request(user: User) -> None:
-    """Raises `TooOften`."""
+def count_request(user: User) -> dict[str, str]:
+    """Gives the headers that tell a program how much is left of its limit. Raises `TooOften`."""
     _count("requests", settings.RATE_REQUESTS, user)
+    return request_headers(user)
+
+
+def request_headers(user: User) -> dict[str, str]:
+    """As the IETF's draft names them; none without a limit, or with Valkey away."""
+    if not settings.RATE_REQUESTS:
+        return {}
+    limit = parse(settings.RATE_REQUESTS)
+    try:
+        stats = _limiter().get_window_stats(limit, "requests", f"user-{user.pk}")
+    except (redis.RedisError, OSError):
+        return {}
+    return {
+        "RateLimit-Limit": str(limit.amount),
+        "RateLimit-Remaining": str(stats.remaining),
+        "RateLimit-Reset": str(max(0, math.ceil(stats.reset_time - time.time()))),
+        "RateLimit-Policy": f"{limit.amount};w={limit.get_expiry()}",
+    }
 
 
 def count_message(user: User) -> None:

@@ -1,6 +1,11 @@
 """The only NinjaAPI: routers of the apps, errors, documentation."""
 
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from ninja import NinjaAPI
+from ninja.openapi.schema import OpenAPISchema
 
 from accounts.api import router as accounts
 from accounts.auth import ApiAuth
@@ -11,7 +16,78 @@ from conversations.webhooks.api import router as webhooks
 from tools_admin.api import router as configuration
 from tools_admin.knowledge_api import router as knowledge
 
-api = NinjaAPI(title="Agent chat", version="1", auth=ApiAuth(), docs_url=None, urls_namespace="api")
+DESCRIPTION = """\
+Everything that the page can do, for programs. Send a key as `Authorization: Bearer aa_…`; people make keys under
+*My account*.
+
+Errors are `application/problem+json` with a stable `code`. Lists are `{"items": […], "next": …}`: give `next` back as
+`cursor`. Calls that create something take an `Idempotency-Key`. Each answer names its request in `X-Request-ID` and
+says in `RateLimit-*` what is left of your limit."""
+
+_PROBLEM = {
+    "type": "object",
+    "required": ["type", "status", "code", "detail"],
+    "properties": {
+        "type": {"type": "string"},
+        "status": {"type": "integer"},
+        "code": {"type": "string", "enum": errors.all_codes(), "description": "Stable: decide by it."},
+        "detail": {"type": "string", "description": "For people, in their language."},
+        "fields": {
+            "type": "array",
+            "description": "With `invalid_request`: what is wrong where.",
+            "items": {"type": "object", "properties": {"where": {"type": "string"}, "what": {"type": "string"}}},
+        },
+    },
+    "example": {
+        "type": "about:blank",
+        "status": 404,
+        "code": "not_found",
+        "detail": "This does not exist or is not yours.",
+    },
+}
+# What any call may answer, and what those with an id or a body may.
+_ALWAYS = {
+    400: "Cannot be read",
+    401: "No key, or a dead one",
+    403: "Not with this key",
+    429: "Too often",
+    503: "Interrupted",
+}
+_CONFLICTS = {409: "Something else is going on", 410: "Too late", 412: "Changed meanwhile", 413: "Too large"}
+
+
+class Api(NinjaAPI):
+    def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
+        """With the scopes and error answers of every call."""
+        schema = super().get_openapi_schema(**options)
+        schema["components"]["schemas"]["Problem"] = _PROBLEM
+        # One class in two colours: the document knows one way in by header, one by cookie.
+        schema["components"]["securitySchemes"] = {
+            "key": {"type": "http", "scheme": "bearer", "description": "An API key: `aa_…`"}
+        }
+        for path, calls in schema["paths"].items():
+            for method, call in calls.items():
+                _complete(path, method, call)
+        return schema
+
+
+def _complete(path: str, method: str, call: dict[str, Any]) -> None:
+    call["security"] = [{"key": []}]
+    wrong = dict(_ALWAYS)
+    if "{" in path:
+        wrong[404] = "Does not exist, or is not yours"
+    if call["parameters"] or "requestBody" in call:
+        wrong[422] = "Fields are missing or wrong"
+    if method != "get" or "cursor" in {parameter["name"] for parameter in call["parameters"]}:
+        wrong |= _CONFLICTS
+    if method != "get":
+        wrong.setdefault(404, "Something that is named does not exist, or is not yours")
+    answer = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    for status, words in sorted(wrong.items()):
+        call["responses"].setdefault(status, {"description": words, "content": answer})
+
+
+api = Api(title="Agent chat", version="1", description=DESCRIPTION, auth=ApiAuth(), docs_url=None, urls_namespace="api")
 api.add_router("", accounts)
 api.add_router("", conversations)
 api.add_router("", attachments)
@@ -19,3 +95,8 @@ api.add_router("", configuration)
 api.add_router("", webhooks)
 api.add_router("", knowledge)
 errors.register(api)
+
+
+def docs(request: HttpRequest) -> HttpResponse:
+    """The document to read and to try out. All it needs comes from here, and none of it is inline."""
+    return render(request, "api_docs.html")

@@ -1,10 +1,10 @@
 """Domain errors become `application/problem+json` here and nowhere else."""
 
 import logging
-import uuid
 from typing import Any
 
-from django.core.exceptions import SuspiciousOperation
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.db import DatabaseError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.multipartparser import MultiPartParserError
@@ -12,9 +12,33 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from accounts.errors import AccountsError, ScopeMissing, StillAtWork, TooOften
+from agentapp.request_log import current_request
 from conversations.errors import ConversationError
 
 log = logging.getLogger(__name__)
+
+
+# What an error without a class of its own is called.
+CODES = {
+    400: "bad_request",
+    401: "not_signed_in",
+    403: "forbidden",
+    404: "not_found",
+    413: "too_large",
+    422: "invalid_request",
+    429: "rate_limited",
+    500: "internal",
+    503: "unavailable",
+}
+
+
+def all_codes() -> list[str]:
+    """Every `code` of the API."""
+
+    def of(error: type[Any]) -> set[str]:
+        return {error.code}.union(*(of(below) for below in error.__subclasses__()))
+
+    return sorted({*CODES.values(), *of(AccountsError), *of(ConversationError)})
 
 
 def problem(status: int, code: str, detail: str, **more: Any) -> HttpResponse:
@@ -56,8 +80,13 @@ def register(api: NinjaAPI) -> None:
 
     @api.exception_handler(HttpError)
     def refused(_request: HttpRequest, error: HttpError) -> HttpResponse:
-        codes = {400: "bad_request", 403: "forbidden", 429: "rate_limited"}
-        return problem(error.status_code, codes.get(error.status_code, "http_error"), str(error))
+        return problem(error.status_code, CODES.get(error.status_code, "bad_request"), str(error))
+
+    @api.exception_handler(RequestDataTooBig)
+    def too_large(_request: HttpRequest, _error: RequestDataTooBig) -> HttpResponse:
+        return problem(
+            413, "too_large", f"The body is too large: {settings.DATA_UPLOAD_MAX_MEMORY_SIZE:,} bytes at most."
+        )
 
     @api.exception_handler(SuspiciousOperation)
     @api.exception_handler(MultiPartParserError)
@@ -73,6 +102,6 @@ def register(api: NinjaAPI) -> None:
 
     @api.exception_handler(Exception)
     def unexpected(request: HttpRequest, error: Exception) -> HttpResponse:
-        number = uuid.uuid4().hex[:12]
+        number = current_request.get()
         log.error("Request %s: %s %s failed", number, request.method, request.path, exc_info=error)
         return problem(500, "internal", f"Something went wrong. An administrator finds it in the log under {number}.")

@@ -1,7 +1,9 @@
 """What every request passes: the admin's own Content-Security-Policy, and words for a database that is away."""
 
 import logging
+import re
 from collections.abc import Callable
+from uuid import uuid4
 
 from csp.constants import UNSAFE_EVAL, UNSAFE_INLINE
 from django.db import OperationalError
@@ -10,7 +12,11 @@ from django.shortcuts import render
 from django.utils.deprecation import MiddlewareMixin
 from redis.exceptions import ConnectionError as RedisConnectionError
 
+from agentapp.request_log import current_request
+
 log = logging.getLogger(__name__)
+
+_PLAIN = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 
 
 class AdminCSPMiddleware(MiddlewareMixin):
@@ -21,6 +27,23 @@ class AdminCSPMiddleware(MiddlewareMixin):
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
         if request.path.startswith("/admin/"):
             response._csp_update = {"script-src": [UNSAFE_EVAL], "style-src": [UNSAFE_INLINE]}  # type: ignore[attr-defined]
+        return response
+
+
+class RequestIdMiddleware(MiddlewareMixin):
+    """Every answer names its request, and so does every line of the log that is written meanwhile. The caller's own
+    name for it is taken if it is a plain one. What a program has left of its limits goes along (`accounts.rates`)."""
+
+    get_response: Callable[[HttpRequest], HttpResponse]
+
+    def process_request(self, request: HttpRequest) -> None:
+        given = request.headers.get("X-Request-ID", "")
+        current_request.set(given if _PLAIN.fullmatch(given) else uuid4().hex)
+
+    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        response["X-Request-ID"] = current_request.get()
+        for name, value in vars(request).get("rate_headers", {}).items():
+            response[name] = value
         return response
 
 

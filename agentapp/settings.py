@@ -1,5 +1,6 @@
 """Every setting. What may be set from outside comes from `agentapp.environment`."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -89,6 +90,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "servestatic.middleware.ServeStaticMiddleware",
+    "agentapp.middleware.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
@@ -234,6 +236,8 @@ STATICFILES_DIRS = [
     }.items()
     if (NODE_MODULES / folder).is_dir()
 ]
+# django-ninja brings Swagger UI for the page of the API; importing it would read these settings.
+STATICFILES_DIRS.append(("vendor/swagger", Path(find_spec("ninja").origin).parent / "static" / "ninja"))  # type: ignore[union-attr, arg-type]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "servestatic.storage.CompressedManifestStaticFilesStorage"},
@@ -287,8 +291,9 @@ EMBEDDED_BEAT = env.embedded_beat
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "formatters": {"line": {"format": "{asctime} {levelname} {name} [{request_id}] {message}", "style": "{"}},
+    "filters": {"request": {"()": "agentapp.request_log.RequestIdFilter"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request"]}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
     "loggers": {
         name: {"level": "WARNING"}

@@ -9,11 +9,10 @@ from django.utils import timezone
 from ninja import Header, Router, Status
 from ninja.errors import HttpError
 
-from accounts.auth import ApiAuth, AsyncApiAuth, caller
+from accounts.auth import ApiAuth, caller
 from accounts.idempotency import client_id, idempotent
 from accounts.paging import Limit, Page, TimeCursor
 from accounts.schemas import PageOut
-from agentapp.database import in_thread
 from conversations import branching, exchange, listing, recalling, services, tree
 from conversations.api_runs import Format
 from conversations.api_runs import router as runs
@@ -30,37 +29,15 @@ from conversations.schemas import (
     MessageOut,
     MessagePatch,
     ReturnedOut,
-    RunIn,
     RunOut,
     SentOut,
     StatusOut,
     UsageOut,
 )
 from conversations.usage import MOST_DAYS, By, Usage, usage
-from conversations.watch import wait_for_end
 from tools_admin.services import model_status
 
 router = Router(tags=["Conversations"])
-
-
-@router.post("/runs", response={200: RunOut, 202: RunOut}, auth=AsyncApiAuth(), summary="Start a run", tags=["Runs"])
-@idempotent
-async def create_run(request: HttpRequest, body: RunIn) -> Status[Run]:
-    """Makes a conversation and a run. 200 when it ended within `wait` seconds, else 202."""
-    user = caller(request)
-    sent = await in_thread(
-        services.send_message,
-        user,
-        body.input,
-        mode=body.mode,
-        agent=body.agent,
-        client_id=body.client_id or client_id(request),
-        attachments=body.attachments,
-    )
-    if body.wait:
-        await wait_for_end(sent.run.id, body.wait)
-    run = await in_thread(Run.objects.visible_to(user).get, id=sent.run.id)
-    return Status(202 if run.is_active else 200, run)
 
 
 @router.post("/conversations", response={201: ConversationOut}, summary="Begin a conversation")

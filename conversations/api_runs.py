@@ -9,7 +9,7 @@ from django.http.response import HttpResponseBase
 from ninja import Query, Router, Status
 
 from accounts.auth import ApiAuth, AsyncApiAuth, caller, sign_in_of
-from accounts.idempotency import idempotent
+from accounts.idempotency import client_id, idempotent
 from accounts.paging import IdCursor, Limit, Page, TimeCursor, page_by_id, page_by_time
 from accounts.schemas import Id, PageOut
 from accounts.scopes import READING, Scope
@@ -26,15 +26,37 @@ from conversations.schemas import (
     EventOut,
     QuestionOut,
     ResolutionIn,
+    RunIn,
     RunOut,
     RunStatus,
 )
+from conversations.watch import wait_for_end
 
 router = Router(tags=["Runs"])
 
 DECIDING = ApiAuth(Scope.APPROVE)
 EVENTS = 500  # a page of them
 Format = Literal["json", "markdown"]
+
+
+@router.post("/runs", response={200: RunOut, 202: RunOut}, auth=AsyncApiAuth(), summary="Start a run")
+@idempotent
+async def create_run(request: HttpRequest, body: RunIn) -> Status[Run]:
+    """Makes a conversation and a run. 200 when it ended within `wait` seconds, else 202."""
+    user = caller(request)
+    sent = await in_thread(
+        services.send_message,
+        user,
+        body.input,
+        mode=body.mode,
+        agent=body.agent,
+        client_id=body.client_id or client_id(request),
+        attachments=body.attachments,
+    )
+    if body.wait:
+        await wait_for_end(sent.run.id, body.wait)
+    run = await in_thread(Run.objects.visible_to(user).get, id=sent.run.id)
+    return Status(202 if run.is_active else 200, run)
 
 
 @router.get("/runs", response=PageOut[RunOut], summary="Runs, the newest first")

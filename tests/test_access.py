@@ -25,6 +25,7 @@ PUBLIC = {
     "readyz",
     "jsi18n/",
     "api/v1/openapi.json",
+    "api/v1/docs",
     "setup/<str:token>/",
     "invitation/<str:token>/",
     "account/oidc/<str:provider_id>/login/",

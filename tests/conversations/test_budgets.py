@@ -149,7 +149,7 @@ def test_each_attempt_at_a_call_is_on_record_and_paid_for_if_the_model_worked(
     product.model.brain = lambda request: faults.pop() if faults else think(request)
     run = ask(product, person, "Hello")
     assert run["status"] == "completed"
-    calls = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]
+    calls = call(product, person, "GET", f"/api/v1/runs/{run['id']}/calls")[1]["items"]
     (lost,) = [c for c in calls if "/failed/" in c["key"]]
     assert (lost["state"], lost["cost"] > 2_000, "estimated" in lost["usage"]) == ("failed", paid, paid)
     assert lost["error"]

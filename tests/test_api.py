@@ -1,0 +1,189 @@
+"""What holds for the API as a whole: its document, its errors, creation once, limits, names of requests."""
+
+import json
+import os
+import re
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from accounts import idempotency
+from accounts.models import IdempotentAnswer, User
+from accounts.services import create_api_key
+from agentapp.api import api
+from agentapp.errors import all_codes
+from conversations.models import Conversation, Message, Run
+from tests.factories import make_conversation, make_message, make_run, make_user
+
+ROOT = Path(__file__).resolve().parent.parent
+SNAPSHOT = ROOT / "docs" / "openapi.json"
+
+
+@pytest.fixture
+def ada(db: None) -> User:
+    return make_user("ada")
+
+
+@pytest.fixture
+def client(ada: User) -> Client:
+    """A program of ada's."""
+    return Client(headers={"Authorization": f"Bearer {create_api_key(ada, 'x')[1]}"})
+
+
+def post(client: Client, path: str, body: Any, **headers: str) -> Any:
+    return client.post(f"/api/v1{path}", json.dumps(body), content_type="application/json", headers=headers)
+
+
+def patch(client: Client, path: str, body: Any, **headers: str) -> Any:
+    return client.patch(f"/api/v1{path}", json.dumps(body), content_type="application/json", headers=headers)
+
+
+def test_the_document_is_the_known_one() -> None:
+    """`UPDATE_OPENAPI=1 python -m pytest tests/test_api.py -k known` writes it anew: look at the difference."""
+    text = json.dumps(api.get_openapi_schema(), indent=1, sort_keys=True, default=str, ensure_ascii=False) + "\n"
+    if os.environ.get("UPDATE_OPENAPI"):
+        SNAPSHOT.write_text(text)
+    assert text == SNAPSHOT.read_text(), "The API has changed. If it was meant to: see this test's docstring."
+
+
+def test_every_code_is_explained_and_no_other() -> None:
+    section = (ROOT / "docs" / "api.md").read_text().split("## Errors")[1].split("\n## ")[0]
+    assert sorted(re.findall(r"^\| `(\w+)`", section, re.MULTILINE)) == all_codes()
+
+
+def test_every_call_is_described_with_its_errors() -> None:
+    for path, calls in api.get_openapi_schema()["paths"].items():
+        for method, call in calls.items():
+            assert call["summary"], path
+            assert {400, 401, 403, 429} <= {int(status) for status in call["responses"]}, f"{method} {path}"
+
+
+def test_the_page_of_the_api_needs_nothing_from_elsewhere(client: Client) -> None:
+    page = client.get("/api/v1/docs")
+    html = page.content.decode()
+    assert page.status_code == 200 and "<style" not in html and not re.search(r"<script(?![^>]*src=)", html)
+    assert all(address.startswith("/") for address in re.findall(r'(?:src|href)="([^"]+)"', html))
+    assert "unsafe" not in page["Content-Security-Policy"]
+
+
+def test_each_answer_names_its_request(client: Client) -> None:
+    assert re.fullmatch(r"[0-9a-f]{32}", client.get("/api/v1/me")["X-Request-ID"])
+    assert client.get("/api/v1/me", headers={"X-Request-ID": "job-7"})["X-Request-ID"] == "job-7"
+    assert client.get("/api/v1/me", headers={"X-Request-ID": "a b\tc"})["X-Request-ID"] != "a b\tc"
+
+
+def test_answers_say_what_is_left_of_the_limit(client: Client, settings: Any) -> None:
+    settings.RATE_REQUESTS = "2/hour"
+    answers = [client.get("/api/v1/me") for _ in range(3)]
+    assert [a.status_code for a in answers] == [200, 200, 429]
+    assert [a["RateLimit-Remaining"] for a in answers] == ["1", "0", "0"]
+    assert {(a["RateLimit-Limit"], a["RateLimit-Policy"]) for a in answers} == {("2", "2;w=3600")}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_same_key_and_body_create_once(client: Client) -> None:
+    first, second = (post(client, "/conversations", {"title": "Once"}, **{"Idempotency-Key": "k1"}) for _ in range(2))
+    assert (first.status_code, second.status_code) == (201, 201)
+    assert first.json() == second.json() and second["Idempotent-Replayed"] == "true"
+    assert Conversation.objects.count() == 1
+    other = post(client, "/conversations", {"title": "Other"}, **{"Idempotency-Key": "k1"})
+    assert (other.status_code, other.json()["code"]) == (409, "idempotency_key_reused")
+    assert post(client, "/conversations", {"title": "Once"}, **{"Idempotency-Key": "a b"}).status_code == 400
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_key_is_of_one_person_for_a_day(client: Client) -> None:
+    post(client, "/conversations", {"title": "Mine"}, **{"Idempotency-Key": "k1"})
+    eve = Client(headers={"Authorization": f"Bearer {create_api_key(make_user('eve'), 'x')[1]}"})
+    assert post(eve, "/conversations", {"title": "Hers"}, **{"Idempotency-Key": "k1"}).json()["title"] == "Hers"
+    IdempotentAnswer.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    assert post(client, "/conversations", {"title": "New"}, **{"Idempotency-Key": "k1"}).json()["title"] == "New"
+    idempotency.forget_expired()
+    assert IdempotentAnswer.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_fails_gives_its_key_back(client: Client) -> None:
+    assert post(client, "/runs", {"input": " "}, **{"Idempotency-Key": "k1"}).status_code == 400
+    started = post(client, "/runs", {"input": "Hello"}, **{"Idempotency-Key": "k1"})
+    again = post(client, "/runs", {"input": "Hello"}, **{"Idempotency-Key": "k1"})
+    assert started.status_code == again.status_code == 202 and started.json() == again.json()
+    assert Run.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_same_request_at_once_is_done_once(client: Client) -> None:
+    def send(_: int) -> int:
+        try:
+            return int(post(client, "/runs", {"input": "Hello"}, **{"Idempotency-Key": "k1"}).status_code)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as threads:
+        assert set(threads.map(send, range(4))) <= {202, 409}
+    assert Run.objects.count() == Message.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_process_that_died_in_the_middle_leaves_one_message(client: Client) -> None:
+    headers = {"Idempotency-Key": "k1"}
+    first = post(client, "/runs", {"input": "Hello"}, **headers).json()
+    IdempotentAnswer.objects.update(status=None)  # as if it had died before the answer was kept
+    assert post(client, "/runs", {"input": "Hello"}, **headers).json()["code"] == "idempotency_in_progress"
+    IdempotentAnswer.objects.update(expires_at=timezone.now())
+    assert post(client, "/runs", {"input": "Hello"}, **headers).json()["id"] == first["id"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_writers_the_second_is_told(client: Client, ada: User) -> None:
+    path = f"/conversations/{make_conversation(ada).id}"
+    etag = client.get(f"/api/v1{path}")["ETag"]
+    changed = patch(client, path, {"title": "First"}, **{"If-Match": etag})
+    late = patch(client, path, {"title": "Second"}, **{"If-Match": etag})
+    assert (changed.status_code, late.status_code, late.json()["code"]) == (200, 412, "changed_meanwhile")
+    assert patch(client, path, {"title": "Third"}, **{"If-Match": changed["ETag"]}).json()["title"] == "Third"
+    assert patch(client, path, {"title": "Fourth"}).status_code == 200, "who does not ask is not held up"
+
+
+def test_runs_are_listed_page_by_page(client: Client, ada: User) -> None:
+    runs = [make_run(make_message(make_conversation(ada)), status) for status in ["completed", "failed", "completed"]]
+    other = make_run(make_message(make_conversation(make_user("eve"))), "completed")
+    first = client.get("/api/v1/runs", {"limit": 2}).json()
+    second = client.get("/api/v1/runs", {"limit": 2, "cursor": first["next"]}).json()
+    assert [row["id"] for row in first["items"] + second["items"]] == [str(run.id) for run in reversed(runs)]
+    assert second["next"] is None
+    assert [row["id"] for row in client.get("/api/v1/runs", {"status": "failed"}).json()["items"]] == [str(runs[1].id)]
+    assert client.get("/api/v1/runs", {"user": other.user_id}).json()["items"] == []
+    assert client.get("/api/v1/runs", {"since": timezone.now().isoformat()}).json()["items"] == []
+
+
+def test_somebody_elses_runs_need_right_and_scope_and_are_recorded(ada: User) -> None:
+    run = make_run(make_message(make_conversation(ada)), "completed")
+    boss = User.objects.create_superuser("boss", "", "x")
+
+    def seen(*scopes: str) -> int:
+        key = create_api_key(boss, "x", scopes=scopes)[1]
+        answer = Client(headers={"Authorization": f"Bearer {key}"}).get("/api/v1/runs", {"user": ada.pk})
+        return len(answer.json()["items"])
+
+    assert (seen("runs:read"), run.inspections.count()) == (0, 0)
+    assert (seen("runs:read", "admin:read"), run.inspections.count()) == (1, 1)
+
+
+@pytest.mark.parametrize(("path", "queries"), [("/me", 3), ("/conversations/{}/messages?limit=50", 3)])
+def test_the_number_of_queries_is_fixed(
+    client: Client, ada: User, django_assert_num_queries: Any, path: str, queries: int
+) -> None:
+    talk = make_conversation(ada)
+    for number in range(60):
+        make_message(talk, f"Message {number}")
+    address = f"/api/v1{path.format(talk.id)}"
+    client.get(address)  # the first one writes when the key was used
+    with django_assert_num_queries(queries):
+        assert client.get(address).status_code == 200
