@@ -1,6 +1,7 @@
 """Domain errors become `application/problem+json` here and nowhere else."""
 
 import logging
+from importlib import import_module
 from typing import Any
 
 from django.conf import settings
@@ -32,8 +33,14 @@ CODES = {
 }
 
 
+# Where errors of ours are, besides those of which this module knows.
+_ERRORS = ("conversations.attachment_errors", "conversations.comparison.services", "conversations.webhooks.service")
+
+
 def all_codes() -> list[str]:
-    """Every `code` of the API."""
+    """Every `code` of the site."""
+    for module in _ERRORS:
+        import_module(module)
 
     def of(error: type[Any]) -> set[str]:
         return {error.code}.union(*(of(below) for below in error.__subclasses__()))

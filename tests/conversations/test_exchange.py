@@ -73,7 +73,7 @@ def test_an_import_belongs_to_the_importer_and_makes_no_run(client: Client, ada:
     mine = Conversation.objects.get(id=made.json()["id"])
     assert mine.user == eve and mine.id != talk.id
     assert not Run.objects.filter(conversation=mine).exists()
-    messages = list(mine.messages.values_list("content", "run", "role"))
+    messages: list[Any] = list(mine.messages.values_list("content", "run", "role"))
     assert messages == [("How many?", None, "user"), ("Five.", None, "assistant")]
     page = client.get(f"/c/{mine.id}/")
     assert page.status_code == 200 and "Five." in page.content.decode()
