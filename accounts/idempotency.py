@@ -57,10 +57,6 @@ def client_id(request: HttpRequest) -> str:
     return f"idempotency-{hashlib.sha256(key.encode()).hexdigest()[:48]}" if key else ""
 
 
-def forget_expired() -> None:
-    IdempotentAnswer.objects.filter(expires_at__lte=timezone.now()).delete()
-
-
 def _claim(request: HttpRequest) -> HttpResponse | None:
     """The answer that is kept, or None: the request is to be done now. Raises KeyReused, StillAtWork."""
     key = request.headers.get(HEADER)

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.errors import SetupLinkInvalid, UserUnknown
-from accounts.models import ApiKey, SetupLink, User
+from accounts.models import ApiKey, IdempotentAnswer, SetupLink, User
 from accounts.scopes import Scope
 
 KEY_PREFIX = "aa_"
@@ -134,3 +134,8 @@ def note_use(key: ApiKey) -> None:
     if key.last_used_at is None or key.last_used_at < now - LAST_USED_PRECISION:
         stale = Q(last_used_at=None) | Q(last_used_at__lt=now - LAST_USED_PRECISION)
         ApiKey.objects.filter(stale, pk=key.pk).update(last_used_at=now)
+
+
+def forget_idempotent_answers() -> None:
+    """Those that are older than a day (see `idempotency.py`)."""
+    IdempotentAnswer.objects.filter(expires_at__lte=timezone.now()).delete()

@@ -8,7 +8,7 @@ from uuid import UUID
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 from django.db import DatabaseError, transaction
 
-from accounts.idempotency import forget_expired
+from accounts.services import forget_idempotent_answers
 from agentapp.celery import app
 from conversations import claims
 from conversations.approvals import expire_approvals
@@ -64,7 +64,7 @@ def sweep() -> None:
         comparisons.enqueue(comparison_id)
     expire_approvals()
     expire_questions()
-    forget_expired()
+    forget_idempotent_answers()
     resume_documents()
     for delivery in outbox.due_deliveries():
         outbox.enqueue(delivery)

@@ -13,9 +13,8 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from accounts import idempotency
 from accounts.models import IdempotentAnswer, User
-from accounts.services import create_api_key
+from accounts.services import create_api_key, forget_idempotent_answers
 from agentapp.api import api
 from agentapp.errors import all_codes
 from conversations.models import Conversation, Message, Run
@@ -104,7 +103,7 @@ def test_a_key_is_of_one_person_for_a_day(client: Client) -> None:
     assert post(eve, "/conversations", {"title": "Hers"}, **{"Idempotency-Key": "k1"}).json()["title"] == "Hers"
     IdempotentAnswer.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     assert post(client, "/conversations", {"title": "New"}, **{"Idempotency-Key": "k1"}).json()["title"] == "New"
-    idempotency.forget_expired()
+    forget_idempotent_answers()
     assert IdempotentAnswer.objects.count() == 1
 
 

@@ -170,7 +170,7 @@ def test_a_form_that_is_wrong_or_breaks_gives_no_secret_back(
     edit = {"name": "Acme", "base_url": provider.base_url, "preset": provider.preset, "timeout": "60"}
     for address, data in [
         (path, {**edit, "new_api_key": f"{CANARY}-new", "extra_headers": "{}", "extra_body": "{}"}),
-        ("/account/keys/", {"name": "x", "days": "30"}),
+        ("/account/keys/", {"name": "x", "days": "30", "scopes": ["chat"]}),
         ("/account/", {"first_name": "A"}),
     ]:
         assert client.post(address, data).status_code == 500, address
