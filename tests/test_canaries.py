@@ -168,11 +168,12 @@ def test_a_form_that_is_wrong_or_breaks_gives_no_secret_back(
     monkeypatch.setattr(ApiKey.objects, "create", broken)
     monkeypatch.setattr("accounts.forms.ProfileForm.save", broken)
     edit = {"name": "Acme", "base_url": provider.base_url, "preset": provider.preset, "timeout": "60"}
-    for address, data in [
+    breaking: list[tuple[str, dict[str, Any]]] = [
         (path, {**edit, "new_api_key": f"{CANARY}-new", "extra_headers": "{}", "extra_body": "{}"}),
         ("/account/keys/", {"name": "x", "days": "30", "scopes": ["chat"]}),
         ("/account/", {"first_name": "A"}),
-    ]:
+    ]
+    for address, data in breaking:
         assert client.post(address, data).status_code == 500, address
         assert leaks(planted, body(client.post(address, data))) == [], address
     assert leaks(planted, caplog.text) == []
