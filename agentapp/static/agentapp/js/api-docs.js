@@ -17,3 +17,5 @@ show({
     return request;
   },
 });
+
+export {};
