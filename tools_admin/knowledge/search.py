@@ -83,13 +83,14 @@ _WORDS = """(
 
 
 def _meaning(dimensions: int) -> str:
+    """The list of ids keeps the index's order: joined, all vectors would be compared and then sorted."""
     kind = f"halfvec({dimensions})" if dimensions <= MOST_INDEXED else "vector"
     return f"""(
     SELECT id, row_number() OVER (ORDER BY distance, id) AS rank FROM (
         SELECT passage.id, embedding::{kind} <=> %s::{kind} AS distance
         FROM tools_admin_passage passage
         WHERE vector_dims(embedding) = {dimensions} AND embedded_by_id = %s
-        AND document_id IN (SELECT id FROM visible)
+        AND document_id = ANY (ARRAY(SELECT id FROM visible))
         ORDER BY distance LIMIT %s
     ) nearest
 )"""  # noqa: S608 (the length of a list)
