@@ -311,6 +311,8 @@ KNOWN = {
     "agentapp/engine/openai_model.py": {"httpx2"},  # sends through the client that it is handed
     "tools_admin/checking.py": {"httpx2"},  # the names of its errors: it asks through the same clients
     "tools_admin/clients.py": {"httpx2"},  # providers' clients, made with their own transport
+    "tools_admin/knowledge/embedding.py": {"httpx2"},  # the name of an error: it asks through providers' clients
+    "conversations/webhooks/delivery.py": {"httpx2"},  # a client over our transport, whose answer it reads in part
     "tools_admin/connectors/builtin/web_page.py": {"httpx2"},  # the type of an answer
     "tools_admin/connectors/mcp/failures.py": {"httpx2"},  # the type of an error
     "tools_admin/connectors/mcp/http.py": {"httpx2"},  # the client that the SDK wants, over our transport
