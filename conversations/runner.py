@@ -1,11 +1,13 @@
 """Drives the engine for one claimed run: rows in, events out, one of the ends of `Run.Status` at last."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.db import InterfaceError, OperationalError, transaction
 
+from agentapp.database import in_thread
 from agentapp.engine import (
     BadDraft,
     ChatModel,
@@ -40,7 +42,7 @@ from conversations.permission import Permissions, refusal
 from conversations.preparation import Prepared, prepare, total_usage
 from conversations.progress import ProgressOfCalls
 from conversations.purse import Purse
-from conversations.reading import with_files_read
+from conversations.reading import Unread, read_documents, with_files_read
 from conversations.reconciliation import unknown_call
 from conversations.signing import NotSigned, Publisher
 from conversations.tools import run_tools
@@ -72,6 +74,7 @@ class RunExecution:
         self._interrupts = InterruptQueue()
         self._known_interrupts: set[str] = set()
         self._pictures: dict[str, Picture] = {}
+        self._reading: asyncio.Task[None] | None = None
 
     async def execute(self) -> None:
         """Runs to an end, or puts the run back. Cancelling the task stops it; `stop()` then says what became of it."""
@@ -117,7 +120,11 @@ class RunExecution:
 
     async def read_interrupts(self) -> None:
         """Messages that were sent meanwhile go where the loop finds them, recalled ones leave it."""
-        await self._queue(await with_files_read(waiting_interrupts, self.claimed.run))
+        try:
+            await self._queue(await in_thread(waiting_interrupts, self.claimed.run))
+        except Unread as unread:  # leases are renewed here: no time to wait for it, and the next look finds it read
+            if self._reading is None or self._reading.done():
+                self._reading = asyncio.create_task(read_documents(unread.ids))
 
     async def _claim_interrupts(self) -> None:
         """What the loop is about to read can no longer be recalled, and what was recalled it does not read."""
@@ -125,8 +132,9 @@ class RunExecution:
             await self._queue(await with_files_read(claim_interrupts, self.claimed.run))
 
     async def _queue(self, rows: list[Said]) -> None:
-        if any(isinstance(content, list) for _, content in rows):
-            self._pictures |= await patiently(pictures_sent, self.claimed.run)
+        fresh = [content for message, content in rows if message not in self._known_interrupts]
+        if any(isinstance(content, list) for content in fresh):
+            self._pictures |= await in_thread(pictures_sent, self.claimed.run)
         for gone in set(self._interrupts.ids) - {message for message, _ in rows}:
             self._interrupts.recall(gone)
             self._known_interrupts.discard(gone)

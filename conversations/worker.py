@@ -28,6 +28,8 @@ from tools_admin.clients import ModelClients
 
 log = logging.getLogger(__name__)
 
+READ_AT_ONCE = 2  # documents that nobody waits for yet
+
 
 @dataclass(slots=True)
 class _Held:
@@ -56,6 +58,7 @@ class Worker:
         self._runs: dict[UUID, _Held] = {}
         self._comparisons: set[asyncio.Task[None]] = set()
         self._draining = False
+        self._reader = asyncio.Semaphore(READ_AT_ONCE)
         self._background: list[asyncio.Task[None]] = []
         threading.Thread(target=self._live, name="runs", daemon=True).start()
 
@@ -76,8 +79,8 @@ class Worker:
             log.info("Comparison %s was put back.", comparison_id)
 
     def read(self, attachment_id: UUID) -> None:
-        """Reads an attached document."""
-        asyncio.run_coroutine_threadsafe(read_documents([attachment_id]), self.loop).result()
+        """Has an attached document read; no thread waits for it."""
+        asyncio.run_coroutine_threadsafe(self._read(attachment_id), self.loop)
 
     def drain(self) -> None:
         """Takes no new runs; what is still going on after the grace time goes back into the queue."""
@@ -134,6 +137,13 @@ class Worker:
             await job
         finally:
             self._comparisons.discard(job)
+
+    async def _read(self, attachment_id: UUID) -> None:
+        async with self._reader:
+            try:
+                await read_documents([attachment_id])
+            except Exception:
+                log.exception("Attachment %s was not read; the run that it is for tries again.", attachment_id)
 
     def _stop_all(self, reason: str) -> None:
         for held in self._runs.values():

@@ -175,3 +175,20 @@ def test_files_go_by_the_socket_and_other_pages_hear_of_them(product: Product, p
         assert [file["filename"] for file in told["data"]["attachments"]] == ["notes.txt"]
         tab.ended(ack["run"])
     assert "The secret is 42." in said(product.model.requests[-1]["messages"][-1])
+
+
+def test_a_document_sent_meanwhile_is_read_before_the_agent_hears_of_it(product: Product, person: Person) -> None:
+    number = upload(product, person, "notes.txt", b"The secret is 42.")
+    product.execute("UPDATE conversations_attachment SET status = 'queued' WHERE id = %s", number)
+    sent: list[Any] = []
+
+    def brain(request: dict[str, Any]) -> dict[str, Any]:
+        if not sent:
+            address = f"/api/v1/conversations/{started['conversation']}/messages"
+            sent.append(call(product, person, "POST", address, {"content": "See this", "attachments": [number]})[1])
+        return {"text": "Seen."}
+
+    product.model.brain = brain
+    started = call(product, person, "POST", "/api/v1/runs", {"input": "Wait"})[1]
+    ended(product, person, started)
+    eventually(lambda: "The secret is 42." in str(product.model.requests[-1]["messages"]), "it has been told")
