@@ -10,7 +10,6 @@ from datetime import timedelta
 from uuid import UUID
 
 import httpx2
-from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
@@ -58,6 +57,7 @@ def deliver(delivery_id: UUID) -> None:
             Delivery.objects.select_for_update(skip_locked=True, of=("self",))
             .select_related("webhook")
             .filter(id=delivery_id, state=Delivery.State.PENDING, due_at__lte=timezone.now(), webhook__enabled=True)
+            .exclude(webhook__user__is_active=False)
             .first()
         )
         if delivery is None:
@@ -87,7 +87,8 @@ async def _send(delivery: Delivery) -> Outcome:
         "webhook-timestamp": str(timestamp),
         "webhook-signature": signature(secret, str(delivery.id), timestamp, body),
     }
-    policy = Policy(settings.OUTBOUND_ALLOWED_HOSTS, max_bytes=None)  # only the beginning is read
+    # Hosts that were opened for tools are not: anybody may name an address here. Only the beginning is read.
+    policy = Policy(max_bytes=None)
     try:
         if webhook.private_allowed:
             policy = policy.allowing(webhook.url)

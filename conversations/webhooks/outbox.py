@@ -7,6 +7,7 @@ from typing import Any
 import kombu.exceptions
 import redis
 from django.db import connection, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from agentapp.celery import app
@@ -21,7 +22,8 @@ _TELL = """
 INSERT INTO conversations_delivery (id, webhook_id, event, payload, state, tries, due_at, answer, created_at)
 SELECT gen_random_uuid(), id, %(event)s, %(payload)s::jsonb, 'pending', 0, now(), '', now()
 FROM conversations_webhook
-WHERE enabled AND (user_id = %(user)s OR user_id IS NULL) AND events ? %(event)s
+WHERE enabled AND events ? %(event)s AND (user_id IS NULL OR user_id = (
+    SELECT id FROM accounts_user WHERE id = %(user)s AND is_active))
 RETURNING id
 """
 
@@ -49,9 +51,10 @@ def tell_waiting(run: Run) -> None:
 def due_deliveries() -> list[uuid.UUID]:
     """What a broker or a worker lost, and what is to be tried again. Gives up what waits for a disabled webhook."""
     pending = Delivery.objects.filter(state=Delivery.State.PENDING, due_at__lte=timezone.now()).order_by("due_at")
-    old = pending.filter(webhook__enabled=False, created_at__lt=timezone.now() - KEPT_DISABLED)
+    unwanted = Q(webhook__enabled=False) | Q(webhook__user__is_active=False)
+    old = pending.filter(unwanted, created_at__lt=timezone.now() - KEPT_DISABLED)
     old.order_by().update(state=Delivery.State.FAILED, due_at=None, answer="The webhook is disabled.")
-    return list(pending.filter(webhook__enabled=True).values_list("id", flat=True)[:SWEPT])
+    return list(pending.exclude(unwanted).values_list("id", flat=True)[:SWEPT])
 
 
 def _of(run: Run) -> dict[str, Any]:

@@ -111,6 +111,25 @@ def test_the_inner_network_is_refused(url: str) -> None:
     assert "inner network" in delivery.answer, delivery.answer
 
 
+def test_hosts_that_tools_may_reach_are_not_open_to_webhooks(receiver: Receiver, settings: Any) -> None:
+    settings.OUTBOUND_ALLOWED_HOSTS = frozenset({"127.0.0.1"})
+    assert after(told(hook(receiver.url, user=make_user(), private_allowed=False))).status is None
+    assert receiver.got == []
+
+
+def test_the_webhooks_of_somebody_disabled_are_silent(receiver: Receiver) -> None:
+    owner = make_user()
+    webhook = hook(receiver.url, user=owner)
+    run = make_run(make_message(make_conversation(owner)))
+    delivery = told(webhook)
+    owner.is_active = False
+    owner.save()
+    end_run(run, Run.Status.CANCELLED, "user")
+    assert list(webhook.deliveries.all()) == [delivery], "nothing new is told"
+    assert outbox.due_deliveries() == []
+    assert (after(delivery).tries, receiver.got) == (0, [])
+
+
 def test_a_redirect_is_not_followed(receiver: Receiver) -> None:
     receiver.answer = status(302, Location="http://169.254.169.254/")
     delivery = after(told(hook(receiver.url)))
