@@ -18,8 +18,9 @@ from conversations.models import Run
 
 log = logging.getLogger(__name__)
 
-# `Tool.objects.visible_to`, `Tool.asks_first` and `Agent.given` in one statement. The agent is the run's, as it is now;
-# what those that it may hand work to have counts too, as a call does not say which of them makes it.
+# `Tool.objects.visible_to`, `Tool.asks_first`, `Agent.given` and the grants of agents in one statement. The agent is
+# the run's, as it is now; what those that it may hand work to have counts too, as a call does not say which of them
+# makes it.
 PERMITTED = """
 SELECT asked.place,
     tool.approval = 'always' OR (tool.approval = 'writes' AND tool.effect_class IN ('idempotent', 'once')), tool.price,
@@ -35,6 +36,9 @@ WHERE (NOT EXISTS (SELECT FROM tools_admin_tool_groups granted WHERE granted.too
     SELECT FROM tools_admin_agent agent
     WHERE (agent.id = asked.agent
         OR agent.id IN (SELECT to_agent_id FROM tools_admin_agent_delegates WHERE from_agent_id = asked.agent))
+      AND (NOT EXISTS (SELECT FROM tools_admin_agent_groups granted WHERE granted.agent_id = agent.id)
+        OR EXISTS (SELECT FROM tools_admin_agent_groups granted JOIN accounts_user_groups own USING (group_id)
+                   WHERE granted.agent_id = agent.id AND own.user_id = person.id))
       AND (agent.publish_tool_id = tool.id
         OR EXISTS (SELECT FROM tools_admin_agent_tools given
                    WHERE given.agent_id = agent.id AND given.tool_id = tool.id)

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.contrib.auth.models import Group
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVector, SearchVectorField
-from django.db import models
+from django.db import models, transaction
 from django.db.models import Case, F, Q, TextChoices, When
 from django.db.models.signals import post_delete
 from django.dispatch import receiver
@@ -149,7 +149,8 @@ class KnowledgeDocument(models.Model):
 
 @receiver(post_delete, sender=KnowledgeDocument)
 def _remove(instance: KnowledgeDocument, **_: object) -> None:
-    instance.path.unlink(missing_ok=True)
+    path = instance.path  # afterwards it has no id any more
+    transaction.on_commit(lambda: path.unlink(missing_ok=True))
 
 
 class PassageQuerySet(models.QuerySet["Passage"]):

@@ -19,11 +19,12 @@ from agentapp.outbound import OutboundError, Policy, fetch
 from tools_admin.connector_models import Connector, origin_of
 from tools_admin.connectors.base import ConnectorUnavailable, ToolError
 from tools_admin.credential_models import AuthScheme, Credential
-from tools_admin.credentials import Secret, find, read, store
+from tools_admin.credentials import Secret, find, read, redact, store
 
 # A token that is about to expire is replaced before it is used.
 MARGIN_SECONDS = 30
 _renewing: WeakValueDictionary[tuple[int, int], asyncio.Lock] = WeakValueDictionary()
+_SECRET = ("code", "code_verifier", "refresh_token")
 _FLOWS = (AuthScheme.Type.OAUTH_CODE, AuthScheme.Type.OAUTH_CLIENT)
 
 
@@ -165,7 +166,11 @@ async def _tokens(scheme: AuthScheme, connector: Connector, form: dict[str, str]
         )
     except OutboundError as error:
         raise ConnectorUnavailable(f"The sign-in server does not answer: {error}") from None
-    return _read_tokens(answer.status_code, answer.content)
+    try:
+        return _read_tokens(answer.status_code, answer.content)
+    except OAuthError as error:  # a server may repeat what it was sent, and people and models read this
+        sent = [client_secret, *(form[name] for name in _SECRET if name in form)]
+        raise OAuthError(redact(str(error), sent)[:330]) from None
 
 
 def _read_tokens(status: int, content: bytes) -> Secret:
@@ -175,7 +180,7 @@ def _read_tokens(status: int, content: bytes) -> Secret:
         data = None
     if status != 200 or not isinstance(data, dict) or not isinstance(data.get("access_token"), str):
         told = data if isinstance(data, dict) else {}
-        reason = str(told.get("error_description") or told.get("error") or f"HTTP {status}")[:300]
+        reason = str(told.get("error_description") or told.get("error") or f"HTTP {status}")
         raise OAuthError(f"The sign-in was refused: {reason}")
     if str(data.get("token_type", "bearer")).lower() != "bearer":
         raise OAuthError("The sign-in gave a token of a type that cannot be used.")

@@ -50,10 +50,13 @@ def files(draw: Any) -> dict[str, Any]:
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(file=files())
-def test_what_is_brought_back_says_the_same(ada: User, file: dict[str, Any]) -> None:
+def test_what_is_brought_back_says_the_same(client: Client, ada: User, file: dict[str, Any]) -> None:
+    client.force_login(ada)
     made = import_conversation(ada, ConversationFile.model_validate(file))
     exported = json.loads(json.dumps(export_conversation(made), default=str))
     assert shape(exported) == shape(file)
+    shown = [f"/c/{made.id}/", f"/api/v1/conversations/{made.id}/export?format=markdown"]
+    assert {client.get(address).status_code for address in shown} == {200}, "however odd the tree is"
     again = import_conversation(ada, ConversationFile.model_validate(exported))
     assert shape(json.loads(json.dumps(export_conversation(again), default=str))) == shape(file)
 

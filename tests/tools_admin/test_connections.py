@@ -208,6 +208,17 @@ def test_a_connection_that_cannot_be_renewed_says_what_to_do(ada: User, service:
     assert service.requests == []
 
 
+def test_a_sign_in_server_that_repeats_secrets_shows_them_to_nobody(ada: User, service: Service) -> None:
+    scheme = oauth(service)
+    credentials.store(scheme, None, {"client_secret": "s3cret-of-ours"})
+    credentials.store(scheme, ada, {"access_token": "at-old", "refresh_token": "rt-canary", "expires_at": 0})
+    told = {"error": "invalid_grant", "error_description": "x" * 270 + "no rt-canary for s3cret-of-ours, nor more"}
+    service.reply = (400, "application/json", json.dumps(told).encode())
+    answer = call(Tool.objects.get(name="get_order"), ada, id="1").content
+    assert "was refused" in answer and "no •••" in answer
+    assert "canary" not in answer and "s3cret" not in answer
+
+
 def test_client_credentials_get_a_token_and_use_it_until_it_expires(ada: User, service: Service) -> None:
     scheme = oauth(service, "oauth_client")
     AuthScheme.objects.update(per_user=False)

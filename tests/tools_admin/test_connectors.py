@@ -108,6 +108,25 @@ def _permitted(tool: Tool, user: User) -> list[bool]:
         return [asks for _place, asks, *_rest in cursor.fetchall()]
 
 
+def test_an_agent_that_is_taken_from_a_person_calls_nothing_more(shop: Connector) -> None:
+    from django.db import connection
+
+    tool, user, agent = make_tool(shop), make_user(), Agent.objects.create(name="A")
+    agent.tools.add(tool)
+    group = Group.objects.create(name="Few")
+    agent.groups.add(group)
+
+    def calls() -> int:
+        with connection.cursor() as cursor:
+            cursor.execute(PERMITTED, [[user.pk], [agent.pk], [tool.name]])
+            return len(cursor.fetchall())
+
+    user.groups.add(group)
+    assert calls() == 1
+    user.groups.clear()
+    assert calls() == 0
+
+
 def test_an_agent_has_its_tools_and_those_of_its_connectors(shop: Connector) -> None:
     agent, user = Agent.objects.create(name="A"), make_user()
     one, other = make_tool(shop, "one"), make_tool(shop, "other")

@@ -24,7 +24,7 @@ def ada(client: Client):
     return user
 
 
-def test_a_program_adds_sees_and_deletes_its_document(client, ada):
+def test_a_program_adds_sees_and_deletes_its_document(client, ada, django_capture_on_commit_callbacks):
     collection = make_collection(uploads=True, about="Rules.")
     assert client.get("/api/v1/collections").json() == [
         {"id": collection.pk, "name": "Rules", "about": "Rules.", "uploads": True}
@@ -38,7 +38,11 @@ def test_a_program_adds_sees_and_deletes_its_document(client, ada):
     assert client.get(f"/api/v1/documents/{made['id']}").json() == made
     row = KnowledgeDocument.objects.get()
     assert (row.owner, row.path.read_bytes()) == (ada, b"# Notes\n\nText.")
-    assert client.delete(f"/api/v1/documents/{made['id']}").status_code == 204
+    with django_capture_on_commit_callbacks() as after:
+        assert client.delete(f"/api/v1/documents/{made['id']}").status_code == 204
+    assert row.path.exists(), "a deletion that is rolled back takes no file"
+    for callback in after:
+        callback()
     assert not row.path.exists()
 
 
