@@ -6,53 +6,11 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from csp.constants import NONCE
-from django.core.exceptions import ImproperlyConfigured
 
 from agentapp.admin_look import UNFOLD as UNFOLD
-from agentapp.environment import BASE_DIR, VAR_DIR, read_environment
+from agentapp.environment import BASE_DIR, VAR_DIR, celery_url, database, oidc_group_map, read_environment
 
 env = read_environment()
-
-
-def database(url: str) -> dict[str, Any]:
-    """`postgresql://user:password@host:port/name`; a percent-encoded path as host is a socket folder."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("postgres", "postgresql"):
-        raise ImproperlyConfigured("DATABASE_URL must begin with postgresql://")
-    options = {key: values[-1] for key, values in parse_qs(parts.query).items()}
-    host = options.pop("host", "") or unquote(parts.hostname or "")
-    return {
-        "ENGINE": "django.db.backends.postgresql",
-        "NAME": unquote(parts.path.lstrip("/")),
-        "USER": unquote(parts.username or ""),
-        "PASSWORD": unquote(parts.password or ""),
-        "HOST": host,
-        "PORT": options.pop("port", "") or (str(parts.port) if parts.port else ""),
-        "CONN_MAX_AGE": 0,
-        "CONN_HEALTH_CHECKS": True,
-        # Patience of 1 s: after an outage the next caller opens a connection, instead of waiting for a back-off.
-        "OPTIONS": {
-            "pool": {"min_size": 1, "max_size": 10, "timeout": 3, "reconnect_timeout": 1},
-            "connect_timeout": 3,
-            **options,
-        },
-    }
-
-
-def celery_url(url: str) -> str:
-    """Celery spells a Unix socket differently and gets a database of its own."""
-    parts = urlsplit(url)
-    if parts.scheme == "unix":
-        return f"redis+socket://{parts.path}?virtual_host=2"
-    return url
-
-
-def oidc_group_map(text: str) -> dict[str, str]:
-    """`their-group=Our group, …`."""
-    pairs = [pair.partition("=") for pair in text.split(",") if pair.strip()]
-    if wrong := [theirs for theirs, equals, ours in pairs if not (equals and theirs.strip() and ours.strip())]:
-        raise ImproperlyConfigured(f"OIDC_GROUP_MAP must read their-group=Our group, …; not: {', '.join(wrong)}")
-    return {theirs.strip(): ours.strip() for theirs, _, ours in pairs}
 
 
 SECRET_KEY = env.secret_key

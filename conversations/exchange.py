@@ -21,7 +21,7 @@ from conversations.cleaning import clean
 from conversations.lifecycle import after_commit
 from conversations.models import Conversation, Message, Run
 from conversations.schemas import CallOut, EventOut, RunOut, StrictSchema
-from conversations.services import tell_conversation
+from conversations.telling import tell_conversation
 from tools_admin.services import agent_for
 
 MOST_MESSAGES = 5_000

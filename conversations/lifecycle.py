@@ -23,6 +23,7 @@ from conversations.crash_points import reach
 from conversations.endings import close_calls, open_steps, what_is_open
 from conversations.events import KeyedEvent
 from conversations.models import RELAY, Approval, Asked, Call, Conversation, Interrupt, Message, Question, Run, RunEvent
+from conversations.telling import tell_message, tell_run
 from conversations.webhooks import outbox
 from tools_admin.services import agent_for
 
@@ -188,31 +189,6 @@ def wake(run_id: UUID) -> None:
         live.sync_client().publish("wake", str(run_id))
     except (redis.RedisError, OSError) as error:
         log.warning("The live channel does not answer (%s). Run %s stops with the next heartbeat.", error, run_id)
-
-
-def tell_run(run: Run) -> None:
-    data = {
-        "id": str(run.id),
-        "conversation": str(run.conversation_id),
-        "status": str(run.status),
-        "reason": run.reason,
-    }
-    live.tell_user(run.user_id, "run", data)
-
-
-def tell_message(user_id: int, message: Message) -> None:
-    data = {
-        "id": str(message.id),
-        "conversation": str(message.conversation_id),
-        "role": message.role,
-        "content": message.content,
-        "client_id": message.client_id,
-        "parent": str(message.parent_id) if message.parent_id else None,
-        "injected": message.injected,
-        "recalled": message.recalled,
-        "attachments": [file.described for file in message.files],
-    }
-    live.tell_user(user_id, "message", data)
 
 
 def _leaf(run: Run) -> UUID | None:

@@ -17,11 +17,12 @@ from conversations.approvals import draft_rules
 from conversations.binding import bound_models
 from conversations.completions.wire import talk
 from conversations.history import history
-from conversations.lifecycle import held, tell_run
+from conversations.lifecycle import held
 from conversations.models import Asked, Run
 from conversations.pricing import Pricing
 from conversations.reading import PROMPT_CHARS
 from conversations.talk import talk_of
+from conversations.telling import tell_run
 from conversations.tools.attachments import READ_ATTACHMENT, read_attachment
 from tools_admin import services as configuration
 from tools_admin.clients import ModelClients

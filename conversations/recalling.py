@@ -7,8 +7,9 @@ from django.db import transaction
 
 from conversations import tree
 from conversations.errors import AlreadyRead, NotFound
-from conversations.lifecycle import after_commit, tell_message, wake
+from conversations.lifecycle import after_commit, wake
 from conversations.models import Conversation, Interrupt, Message, Run
+from conversations.telling import tell_message
 
 if TYPE_CHECKING:
     from accounts.models import User

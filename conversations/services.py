@@ -12,7 +12,6 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from accounts.rates import count_message
-from conversations import live
 from conversations.attachments import attach
 from conversations.cleaning import clean
 from conversations.errors import (
@@ -25,8 +24,9 @@ from conversations.errors import (
     TooManyMessages,
     UnknownMode,
 )
-from conversations.lifecycle import after_commit, end_run, start_run, tell_message, wake
+from conversations.lifecycle import after_commit, end_run, start_run, wake
 from conversations.models import Conversation, Inspection, Interrupt, Message, Run
+from conversations.telling import tell_branch, tell_conversation, tell_message
 from tools_admin.models import Agent
 from tools_admin.modes import Mode
 from tools_admin.services import agent_for
@@ -295,21 +295,3 @@ def set_leaf(conversation: Conversation, leaf: Message) -> None:
     conversation.leaf = leaf
     Conversation.objects.filter(id=conversation.id).update(updated_at=Now(), leaf=leaf)
     after_commit(tell_branch, conversation)
-
-
-def tell_branch(conversation: Conversation) -> None:
-    """Pages that show the conversation read its new branch."""
-    data = {"id": str(conversation.id), "branch": str(conversation.leaf_id)}
-    live.tell_user(conversation.user_id, "conversation", data)
-
-
-def tell_conversation(conversation: Conversation, deleted: bool) -> None:
-    data = {
-        "id": str(conversation.id),
-        "title": conversation.title,
-        "pinned": conversation.pinned,
-        "archived": conversation.archived,
-        "deleted": deleted,
-        "status": "idle",
-    }
-    live.tell_user(conversation.user_id, "conversation", data)

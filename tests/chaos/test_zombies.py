@@ -8,7 +8,7 @@ import pytest
 import redis
 from celery import Celery
 
-from agentapp import settings
+from agentapp.environment import celery_url
 from agentapp.environment import Environment
 from tests.chaos.installation import Chaos, died
 from tests.product import Person, eventually
@@ -70,7 +70,7 @@ def _broker(chaos: Chaos) -> redis.Redis:
 def test_of_fifty_messages_for_one_run_one_is_executed(chaos: Chaos, person: Person) -> None:
     chaos.end("worker")
     run = chaos.ask(person, "use append_line on fifty")["id"]
-    with Celery(broker=settings.celery_url(chaos.environment["REDIS_URL"])) as sender:
+    with Celery(broker=celery_url(chaos.environment["REDIS_URL"])) as sender:
         for _ in range(49):
             sender.send_task("conversations.tasks.execute_run", args=[run])
     chaos.spawn("second", chaos.commands["worker"])
