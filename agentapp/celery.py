@@ -4,12 +4,17 @@ Early acknowledgement on purpose: a message is only a hint (the sweeper recovers
 workers when the broker goes away.
 """
 
+import logging
 import os
 from typing import Any
 
+import kombu.exceptions
+import redis
 from celery import Celery, bootsteps
 from celery.beat import EmbeddedService
 from django.conf import settings
+
+log = logging.getLogger(__name__)
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentapp.settings")
 # Django's checks load all pages, 15 MB that no worker needs; `migrate` has made them before.
@@ -45,6 +50,16 @@ app.conf.update(
     },
 )
 app.autodiscover_tasks(["conversations", "tools_admin"])
+
+
+def hint(task: str, *args: str | int) -> bool:
+    """Tells the workers that there is something to do. False: the broker does not answer, and the sweeper finds it."""
+    try:
+        app.send_task(task, args=args, retry=False)
+    except (kombu.exceptions.OperationalError, redis.RedisError, OSError) as error:
+        log.warning("The broker does not answer (%s). Left to the sweeper: %s%s", error, task, args)
+        return False
+    return True
 
 
 class BeatThread(bootsteps.StartStopStep):

@@ -8,8 +8,9 @@ from typing import Any
 from uuid import UUID
 
 from agentapp.confined import Refused
+from agentapp.file_names import plain_name
 from conversations.cleaning import clean
-from conversations.files import plain_name, save_file
+from conversations.files import save_file
 from conversations.models import PICTURES, Artifact
 from conversations.patience import patiently
 from conversations.pictures import looks_like_picture, redrawn
@@ -27,7 +28,7 @@ async def store_files(run_id: UUID, key: str, result: Mapping[str, Any]) -> dict
         if content is None:
             kept.append({name: value for name, value in file.items() if name != "data"})
             continue
-        filename, content_type = plain_name(file["filename"]), clean(str(file["content_type"]))[:100]
+        filename, content_type = plain_name(str(file["filename"])) or "file", clean(str(file["content_type"]))[:100]
         if looks_like_picture(content):
             filename, content_type, content = await _picture(filename, content)
         elif content_type in PICTURES:

@@ -1,12 +1,9 @@
 """Files that people add to their messages: taken in, given to a message, and thrown away when nobody sent them."""
 
-import logging
 from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
 
-import kombu.exceptions
-import redis
 from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.db import transaction
@@ -14,8 +11,9 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from accounts.models import User
-from agentapp.celery import app
+from agentapp.celery import hint
 from agentapp.confined import Refused
+from agentapp.file_names import plain_name
 from conversations.attachment_errors import (
     AttachmentElsewhere,
     AttachmentSent,
@@ -27,12 +25,10 @@ from conversations.attachment_errors import (
     UnsupportedFile,
 )
 from conversations.errors import NotFound
-from conversations.files import plain_name, save_file
+from conversations.files import save_file
 from conversations.kinds_of_files import kind_of
 from conversations.models import Attachment, Conversation
 from conversations.pictures import redrawn
-
-log = logging.getLogger(__name__)
 
 MOST_IN_MESSAGE = 20
 UNSENT_DAYS = 7  # a draft waits in its browser
@@ -48,7 +44,7 @@ def add_attachment(user: User, filename: str, content: bytes) -> Attachment:
         raise EmptyFile
     if len(content) > settings.MAX_ATTACHMENT_BYTES:
         raise FileTooLarge(len(content), settings.MAX_ATTACHMENT_BYTES)
-    row = Attachment(user=user, filename=plain_name(filename), content_type=kind_of(content, filename))
+    row = Attachment(user=user, filename=plain_name(filename) or "file", content_type=kind_of(content, filename))
     if row.content_type == "image":
         try:
             content, row.content_type = async_to_sync(redrawn)(content)
@@ -70,10 +66,7 @@ def add_attachment(user: User, filename: str, content: bytes) -> Attachment:
 
 def _have_read(attachment_id: UUID) -> None:
     """A hint: if it is lost, the run that the file is for has it read."""
-    try:
-        app.send_task("conversations.tasks.read_attachment", args=(str(attachment_id),), retry=False)
-    except (kombu.exceptions.OperationalError, redis.RedisError, OSError) as error:
-        log.warning("The broker does not answer (%s). Attachment %s is read later.", error, attachment_id)
+    hint("conversations.tasks.read_attachment", str(attachment_id))
 
 
 def attachment_of(user: User, attachment_id: UUID) -> Attachment | None:

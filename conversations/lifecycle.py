@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-import kombu.exceptions
 import redis
 from django.conf import settings
 from django.db import transaction
@@ -16,7 +15,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from accounts.models import User
-from agentapp.celery import app
+from agentapp.celery import hint
 from agentapp.engine import EffectClass, Event
 from conversations import allotments, claims, live
 from conversations.crash_points import reach
@@ -171,10 +170,7 @@ def add_events(run: Run, events: list[KeyedEvent], *, ended: bool = False) -> No
 
 def enqueue(run_id: UUID) -> None:
     """Puts the hint into the broker. With the broker away the run stays queued; the sweeper enqueues it again."""
-    try:
-        app.send_task("conversations.tasks.execute_run", args=(str(run_id),), retry=False)
-    except (kombu.exceptions.OperationalError, redis.RedisError, OSError) as error:
-        log.warning("The broker does not answer (%s). Run %s is queued and starts when it is back.", error, run_id)
+    hint("conversations.tasks.execute_run", str(run_id))
 
 
 def enqueue_next(user_id: int) -> None:

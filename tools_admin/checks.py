@@ -1,23 +1,18 @@
 """Checks of providers and models: asked for in the admin, made by a worker, kept with the row."""
 
 import asyncio
-import logging
 from collections.abc import Iterable
 from typing import Any
 
-import kombu.exceptions
-import redis
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from agentapp.celery import app
+from agentapp.celery import hint
 from tools_admin.defaults import save_as_default
 from tools_admin.errors import NoModel
 from tools_admin.health import forget
 from tools_admin.models import LanguageModel, Provider
-
-log = logging.getLogger(__name__)
 
 CHECK_SECONDS = 600
 MEASURED = ("tool_call", "parallel_calls", "json_mode", "json_schema", "streaming", "stream_usage", "vision")
@@ -31,10 +26,7 @@ def ask_for_check(row: Provider | LanguageModel) -> None:
 
 def _send(row: Provider | LanguageModel) -> None:
     name = "check_provider" if isinstance(row, Provider) else "check_model"
-    try:
-        app.send_task(f"tools_admin.tasks.{name}", args=(row.pk,), retry=False)
-    except (kombu.exceptions.OperationalError, redis.RedisError, OSError) as error:
-        log.warning("The broker does not answer (%s); %s is not checked.", error, row)
+    if not hint(f"tools_admin.tasks.{name}", row.pk):
         text = _("The broker does not answer, so no worker can check it. Try again when it is back.")
         _keep(row, {"state": "done", "error": text, "seconds": 0.0, "at": timezone.now().isoformat()})
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import logging
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -10,8 +9,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import kombu.exceptions
-import redis
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q
@@ -20,7 +17,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
-from agentapp.celery import app
+from agentapp.celery import hint
 from agentapp.engine.comparison import Fault, Task, TaskSet, read_csv, read_yaml
 from conversations.cleaning import clean
 from conversations.comparison.money import charge, payers_of
@@ -30,8 +27,6 @@ from tools_admin import services as configuration
 from tools_admin.demo import TASKS
 from tools_admin.models import Agent, LanguageModel
 from tools_admin.modes import Mode
-
-log = logging.getLogger(__name__)
 
 STARTER = TASKS
 DELEGATION = "delegation"
@@ -104,10 +99,7 @@ def start_comparison(
 
 def enqueue(comparison_id: UUID) -> None:
     """A hint; losing it changes nothing, the sweeper sends another one."""
-    try:
-        app.send_task("conversations.tasks.run_comparison", args=(str(comparison_id),), retry=False)
-    except (kombu.exceptions.OperationalError, redis.RedisError, OSError) as error:
-        log.warning("The broker does not answer (%s). Comparison %s begins when it is back.", error, comparison_id)
+    hint("conversations.tasks.run_comparison", str(comparison_id))
 
 
 def request_stop(comparison: Comparison) -> None:

@@ -4,13 +4,11 @@ import uuid
 from datetime import timedelta
 from typing import Any
 
-import kombu.exceptions
-import redis
 from django.db import connection, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from agentapp.celery import app
+from agentapp.celery import hint
 from conversations.cleaning import to_json
 from conversations.models import Delivery, Run
 
@@ -75,7 +73,4 @@ def _enqueue_all(deliveries: list[uuid.UUID]) -> None:
 
 def enqueue(delivery: uuid.UUID) -> None:
     """A hint. Without the broker the sweeper finds it."""
-    try:
-        app.send_task("conversations.tasks.deliver_webhook", args=(str(delivery),), retry=False)
-    except (kombu.exceptions.OperationalError, redis.RedisError, OSError):
-        return
+    hint("conversations.tasks.deliver_webhook", str(delivery))

@@ -8,8 +8,7 @@ import pytest
 import redis
 from celery import Celery
 
-from agentapp.environment import celery_url
-from agentapp.environment import Environment
+from agentapp.environment import Environment, celery_url
 from tests.chaos.installation import Chaos, died
 from tests.product import Person, eventually
 

@@ -1,12 +1,8 @@
 """Documents come and go: what is taken, where the file lies, who is told to read it."""
 
-import logging
-import re
 from collections.abc import Iterable
 from typing import Any
 
-import kombu.exceptions
-import redis
 from django.contrib.auth.models import Group
 from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
@@ -14,12 +10,11 @@ from django.db.models import Sum
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from agentapp.celery import app
+from agentapp.celery import hint
+from agentapp.file_names import plain_name
 from tools_admin.connector_models import Connector
 from tools_admin.documents.parsing import MAX_BYTES, explain
 from tools_admin.knowledge_models import KnowledgeDocument, Passage
-
-log = logging.getLogger(__name__)
 
 MOST_OWN = 200
 MOST_OWN_BYTES = 500_000_000
@@ -36,7 +31,9 @@ def add_document(
     size = file.size or 0
     if not size or size > MAX_BYTES:
         raise NotTaken(explain("too_large" if size else "empty"))
-    row = KnowledgeDocument(collection=collection, owner=owner, name=plain_name(file.name or ""), size=size)
+    row = KnowledgeDocument(
+        collection=collection, owner=owner, name=plain_name(file.name or "") or _("document"), size=size
+    )
     row.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         with row.path.open("xb") as kept:
@@ -90,14 +87,4 @@ def embed_again(documents: Iterable[KnowledgeDocument]) -> int:
 
 def wake_readers() -> None:
     """A hint; without it the sweeper finds the document."""
-    try:
-        app.send_task("tools_admin.tasks.read_documents", retry=False)
-    except (kombu.exceptions.OperationalError, redis.RedisError, OSError) as error:
-        log.warning("The broker does not answer (%s); documents are read when it is back.", error)
-
-
-def plain_name(name: str) -> str:
-    """A name without a path and without signs that change how it reads."""
-    text = name.encode("utf-8", "ignore").decode()
-    plain = re.sub(r"[\x00-\x1f\x7f\u200e\u200f\u202a-\u202e\u2066-\u2069]", "", text)
-    return plain.replace("\\", "/").rpartition("/")[2].strip(" .")[:200] or _("document")
+    hint("tools_admin.tasks.read_documents")

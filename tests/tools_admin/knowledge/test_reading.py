@@ -6,12 +6,13 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from agentapp.file_names import plain_name
 from tests.factories import make_user
 from tests.fake_model import FakeModel
 from tests.paperwork import locked_pdf, pdf
 from tests.tools_admin.knowledge.collection import add, embedding_route, make_collection, stored
 from tools_admin.knowledge import reading
-from tools_admin.knowledge.storing import NotTaken, embed_again, plain_name, read_again
+from tools_admin.knowledge.storing import NotTaken, embed_again, read_again
 from tools_admin.models import EmbeddingUse, KnowledgeDocument, LanguageModel, Passage, Provider
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -164,7 +165,7 @@ def test_a_deleted_document_takes_its_file_and_passages_along():
 def test_a_name_is_only_a_text():
     document = add(make_collection(), "x", "../../etc/passwd")
     assert (document.name, document.path.name) == ("passwd", document.id.hex)
-    names = {"C:\\temp\\plan.pdf": "plan.pdf", "a\u202etxt.exe": "atxt.exe", "..": "document", "x\0y": "xy"}
+    names = {"C:\\temp\\plan.pdf": "plan.pdf", "a\u202etxt.exe": "atxt.exe", "..": "", "x\0y": "xy"}
     assert {name: plain_name(name) for name in names} == names
 
 
