@@ -53,11 +53,11 @@ app.autodiscover_tasks(["conversations", "tools_admin"])
 
 
 def hint(task: str, *args: str | int) -> bool:
-    """Tells the workers that there is something to do. False: the broker does not answer, and the sweeper finds it."""
+    """Tells the workers of something on record. False: the broker does not answer; then it is left to the sweeper."""
     try:
         app.send_task(task, args=args, retry=False)
     except (kombu.exceptions.OperationalError, redis.RedisError, OSError) as error:
-        log.warning("The broker does not answer (%s). Left to the sweeper: %s%s", error, task, args)
+        log.warning("The broker does not answer (%s). No worker is told of %s%s", error, task, args)
         return False
     return True
 
