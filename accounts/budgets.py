@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
-from django.db import models
+from django.db import models, transaction
 from django.db.models import Q, TextChoices
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -31,6 +31,21 @@ class BudgetQuerySet(models.QuerySet["Budget"]):
         return self.filter(pk__in=self.model.objects.filter(mine).values("pk")).select_related(
             "user", "group", "api_key__user"
         )
+
+    def of_person(self, user: int) -> Self:
+        """Those that pay for what somebody does, in runs or besides: their own and their groups'."""
+        return self.filter(pk__in=self.model.objects.filter(Q(user=user) | Q(group__user=user)).values("pk"))
+
+    @transaction.atomic
+    def charge(self, cost: int, tokens: int) -> "list[Budget]":
+        """Counts on each of these what was spent without having been set aside; returns them."""
+        amounts = {Budget.Unit.COST: cost, Budget.Unit.TOKENS: tokens}
+        budgets = list(self.select_for_update(of=("self",)).order_by("id"))
+        for budget in budgets:
+            budget.begin_period(timezone.now())
+            budget.used += amounts[Budget.Unit(budget.unit)]
+            budget.save(update_fields=["used", "period_start", "warned"])
+        return budgets
 
 
 class Budget(models.Model):

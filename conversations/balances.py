@@ -6,8 +6,8 @@ from django.db import connection, transaction
 
 from accounts.models import Budget
 
-# Of each budget: what it says is used, and what calls, allotments that are still out and comparisons of routes
-# add up to.
+# Of each budget: what it says is used, and what calls, allotments that are still out, comparisons of routes and
+# vectors of texts add up to.
 SUMS = """
 SELECT budget.id, budget.used,
     coalesce((
@@ -27,6 +27,10 @@ SELECT budget.id, budget.used,
                                     ELSE attempt.input_tokens + attempt.output_tokens + attempt.judge_tokens END)
         FROM conversations_comparisonattempt attempt JOIN conversations_comparison_payers paid USING (comparison_id)
         WHERE paid.budget_id = budget.id AND attempt.ended_at >= budget.period_start
+    ), 0)::bigint + coalesce((
+        SELECT sum(CASE budget.unit WHEN 'cost' THEN use.cost ELSE use.tokens END)
+        FROM tools_admin_embeddinguse use JOIN tools_admin_embeddinguse_payers paid ON paid.embeddinguse_id = use.id
+        WHERE paid.budget_id = budget.id AND use.created_at >= budget.period_start
     ), 0)::bigint
 FROM accounts_budget budget ORDER BY budget.id
 """

@@ -202,6 +202,7 @@ class EmbeddingUse(models.Model):
     tokens = models.PositiveIntegerField()
     cost = models.PositiveBigIntegerField(help_text="Micro-units of the currency.")
     created_at = models.DateTimeField(auto_now_add=True)
+    payers = models.ManyToManyField("accounts.Budget", related_name="+", blank=True)
 
     def __str__(self) -> str:
         return f"{self.tokens} tokens"

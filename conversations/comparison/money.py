@@ -6,7 +6,6 @@ meanwhile.
 
 from typing import NamedTuple
 
-from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
@@ -42,15 +41,7 @@ def room(comparison: Comparison) -> Room:
 
 def charge(comparison: Comparison, attempt: ComparisonAttempt) -> None:
     """Counts what an attempt took. Inside the transaction that ends it."""
-    amounts = {
-        Budget.Unit.COST: attempt.cost + attempt.judge_cost,
-        Budget.Unit.TOKENS: attempt.input_tokens + attempt.output_tokens + attempt.judge_tokens,
-    }
-    if not any(amounts.values()):
-        return
-    now = timezone.now()
-    with transaction.atomic():
-        for budget in comparison.payers.select_for_update(of=("self",)).order_by("id"):
-            budget.begin_period(now)
-            budget.used += amounts[Budget.Unit(budget.unit)]
-            budget.save(update_fields=["used", "period_start", "warned"])
+    cost = attempt.cost + attempt.judge_cost
+    tokens = attempt.input_tokens + attempt.output_tokens + attempt.judge_tokens
+    if cost or tokens:
+        comparison.payers.all().charge(cost, tokens)

@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from django.db import transaction
 
-from accounts.models import User
+from accounts.models import Budget, User
 from agentapp.engine import Prices, Usage
 from agentapp.engine.errors import ModelError
 from agentapp.engine.openai_errors import error_of_response, without_secret
 from tools_admin.clients import ModelClients, headers_of
 from tools_admin.errors import NoModel
-from tools_admin.models import LanguageModel
+from tools_admin.models import EmbeddingUse, LanguageModel
 from tools_admin.routing import choose_for_role
 
 ROLE = "embedding"
@@ -61,6 +62,23 @@ async def embed(model: LanguageModel, texts: Sequence[str], clients: ModelClient
     if not all(math.isfinite(number) for vector in vectors for number in vector):
         raise NoVectors("The endpoint answered with vectors that are not made of numbers.")
     return Embedded(vectors, tokens, Prices(*model.prices).cost_of(Usage(tokens, 0)))
+
+
+def can_pay(user: int | None) -> bool:
+    """Whether something is left in all of a person's budgets; what belongs to nobody is the installation's to pay."""
+    return user is None or all(
+        budget.left for budget in Budget.objects.of_person(user).select_related("user", "group", "api_key__user")
+    )
+
+
+@transaction.atomic
+def record_use(user: int | None, model: LanguageModel, embedded: Embedded, document: int | None = None) -> None:
+    """Puts a call on record, and on the budgets of the person for whom it was made."""
+    use = EmbeddingUse.objects.create(
+        user_id=user, model=model, document_id=document, tokens=embedded.tokens, cost=embedded.cost
+    )
+    if user is not None:
+        use.payers.set(Budget.objects.of_person(user).charge(embedded.cost, embedded.tokens))
 
 
 async def _ask(model: LanguageModel, texts: Sequence[str], clients: ModelClients) -> dict[str, Any]:

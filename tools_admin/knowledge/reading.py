@@ -22,9 +22,9 @@ from agentapp.database import in_thread
 from tools_admin.clients import ModelClients
 from tools_admin.documents.chunking import passages
 from tools_admin.documents.parsing import DocumentError, Parsed, parse
-from tools_admin.knowledge.embedding import Embedded, NoVectors, embed, embedding_model
+from tools_admin.knowledge.embedding import Embedded, NoVectors, can_pay, embed, embedding_model, record_use
 from tools_admin.knowledge.vectors import ensure_index
-from tools_admin.knowledge_models import EmbeddingUse, KnowledgeDocument, Passage
+from tools_admin.knowledge_models import KnowledgeDocument, Passage
 from tools_admin.models import LanguageModel
 
 log = logging.getLogger(__name__)
@@ -149,6 +149,8 @@ async def _embed(document: KnowledgeDocument) -> None:
     clients = ModelClients()
     try:
         while model is not None and (batch := await in_thread(_without_vector, document, model)):
+            if not await in_thread(can_pay, document.owner_id):
+                raise NoVectors("The owner's budget is used up.")
             texts = [_for_embedding(document, passage) for passage in batch]
             embedded = await embed(model, texts, clients)
             await in_thread(ensure_index, len(embedded.vectors[0]))
@@ -177,9 +179,7 @@ def _store_vectors(document: KnowledgeDocument, model: LanguageModel, batch: lis
     with transaction.atomic():
         _set(document, attempts=1)
         Passage.objects.bulk_update(batch, ["embedding", "embedded_by"])
-        EmbeddingUse.objects.create(
-            document=document, user_id=document.owner_id, model=model, tokens=embedded.tokens, cost=embedded.cost
-        )
+        record_use(document.owner_id, model, embedded, document.pk)
 
 
 def _postpone(document: KnowledgeDocument) -> None:

@@ -235,6 +235,7 @@ class Migration(migrations.Migration):
                 ('tokens', models.PositiveIntegerField()),
                 ('cost', models.PositiveBigIntegerField(help_text='Micro-units of the currency.')),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
+                ('payers', models.ManyToManyField(blank=True, related_name='+', to='accounts.budget')),
                 ('user', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('document', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='uses', to='tools_admin.knowledgedocument')),
                 ('model', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='tools_admin.languagemodel')),

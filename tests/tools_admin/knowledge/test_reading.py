@@ -7,11 +7,14 @@ from django.db import connection
 from django.utils import timezone
 
 from agentapp.file_names import plain_name
+from accounts.models import Budget
+from conversations.balances import balances
 from tests.factories import make_user
 from tests.fake_model import FakeModel
 from tests.paperwork import locked_pdf, pdf
 from tests.tools_admin.knowledge.collection import add, embedding_route, make_collection, stored
 from tools_admin.knowledge import reading
+from tools_admin.knowledge.embedding import can_pay
 from tools_admin.knowledge.storing import NotTaken, embed_again, read_again
 from tools_admin.models import EmbeddingUse, KnowledgeDocument, LanguageModel, Passage, Provider
 
@@ -46,6 +49,26 @@ def test_a_document_becomes_passages_with_vectors_and_their_price(fake_model):
         assert cursor.fetchone() == (1,)
     use = EmbeddingUse.objects.get()
     assert (use.document, use.tokens, use.cost) == (document, 20, 40)
+
+
+def test_vectors_are_paid_by_their_owner_and_not_made_when_nothing_is_left(fake_model):
+    embedding_route(fake_model, input_price=2_000_000)
+    ada = make_user()
+    budget = Budget.objects.create(user=ada, limit=30)
+    Budget.objects.create(user=make_user("grace"), limit=30)
+    document = add(make_collection(), "Hotels cost up to 120 a night.", owner=ada)
+    reading.read_documents()
+    assert fresh(document).status == "ready"
+    budget.refresh_from_db()
+    assert budget.used == EmbeddingUse.objects.get().cost > 0
+    assert {b.used - b.recorded for b in balances()} == {0}
+    Budget.objects.update(used=30)
+    other = add(make_collection("More", "more"), "Trains come first.", owner=ada)
+    reading.read_documents()
+    assert (fresh(other).status, other.passages.get().embedding) == ("embedding", None)
+    assert EmbeddingUse.objects.count() == 1
+    assert not can_pay(ada.pk)
+    assert can_pay(None)
 
 
 def test_without_an_embedding_model_words_are_enough():

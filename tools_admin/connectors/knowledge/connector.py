@@ -9,9 +9,9 @@ from accounts.models import User
 from agentapp.database import in_thread
 from agentapp.engine import EffectClass, ToolResult
 from tools_admin.connectors.base import ConnectorError, Setup, ToolError, ToolSpec
-from tools_admin.knowledge.embedding import NoVectors, embed_question, embedding_model
+from tools_admin.knowledge.embedding import NoVectors, can_pay, embed_question, embedding_model, record_use
 from tools_admin.knowledge.search import Hit, Meaning, search
-from tools_admin.knowledge_models import EmbeddingUse, KnowledgeDocument, Passage
+from tools_admin.knowledge_models import KnowledgeDocument, Passage
 from tools_admin.models import LanguageModel
 
 MOST_HITS = 10
@@ -80,23 +80,19 @@ class KnowledgeConnector:
         except NoVectors as problem:
             self._setup.note(f"The embedding model did not answer; searched by words only. {problem}")
             return None
-        await in_thread(_note_use, person, model, embedded.tokens, embedded.cost)
+        await in_thread(record_use, person.pk, model, embedded)
         return Meaning(model.pk, embedded.vectors[0])
 
     def _person(self) -> tuple[User, LanguageModel | None]:
         person = User.objects.filter(pk=self._setup.user_id or 0, is_active=True).first()
         if person is None:
             raise ToolError("Documents are searched for a person, and there is none.")
-        return person, embedding_model(person)
+        return person, embedding_model(person) if can_pay(person.pk) else None
 
     def _state(self) -> tuple[int, int, LanguageModel | None]:
         documents = KnowledgeDocument.objects.filter(collection=self._setup.id)
         passages = Passage.objects.filter(document__in=documents)
         return documents.count(), passages.count(), embedding_model(None)
-
-
-def _note_use(person: User, model: LanguageModel, tokens: int, cost: int) -> None:
-    EmbeddingUse.objects.create(user=person, model=model, tokens=tokens, cost=cost)
 
 
 def _as_text(hits: Sequence[Hit]) -> str:
