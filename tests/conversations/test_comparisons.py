@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Budget, User
+from agentapp.database import in_thread
 from agentapp.engine.comparison import TaskSet, read_yaml
 from conversations.balances import balances
 from conversations.comparison import running, services
@@ -168,7 +169,7 @@ def test_a_stop_breaks_off_what_is_going_on(ada: User, settings: Any, monkeypatc
     comparison = start(ada, routes=["react"])
 
     async def for_ever(*_: Any, **__: Any) -> None:
-        await asyncio.to_thread(services.request_stop, comparison)
+        await in_thread(services.request_stop, comparison)
         await asyncio.Event().wait()
 
     monkeypatch.setattr(running, "attempt", for_ever)
