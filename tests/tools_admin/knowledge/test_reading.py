@@ -6,8 +6,8 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from agentapp.file_names import plain_name
 from accounts.models import Budget
+from agentapp.file_names import plain_name
 from conversations.balances import balances
 from tests.factories import make_user
 from tests.fake_model import FakeModel
