@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 import orjson
 from django.db import transaction
@@ -72,7 +73,7 @@ def can_pay(user: int | None) -> bool:
 
 
 @transaction.atomic
-def record_use(user: int | None, model: LanguageModel, embedded: Embedded, document: int | None = None) -> None:
+def record_use(user: int | None, model: LanguageModel, embedded: Embedded, document: UUID | None = None) -> None:
     """Puts a call on record, and on the budgets of the person for whom it was made."""
     use = EmbeddingUse.objects.create(
         user_id=user, model=model, document_id=document, tokens=embedded.tokens, cost=embedded.cost
