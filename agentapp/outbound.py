@@ -20,6 +20,7 @@ from urllib.parse import quote, unquote
 
 import httpcore2
 import httpx2
+from django.utils.translation import gettext as _
 
 from agentapp.addresses import AddressRefused, Resolver, vetted
 
@@ -62,13 +63,13 @@ def parse(url: str) -> httpx2.URL:
     try:
         parsed = httpx2.URL(url)
     except (httpx2.InvalidURL, ValueError, TypeError):
-        raise Refused("This is not a valid address.") from None
+        raise Refused(_("This is not a valid address.")) from None
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise Refused("The address must begin with http:// or https:// and name a host.")
+        raise Refused(_("The address must begin with http:// or https:// and name a host."))
     if parsed.port is not None and not 0 < parsed.port < 65_536:
-        raise Refused("The address's port is out of range.")
+        raise Refused(_("The address's port is out of range."))
     if parsed.userinfo:
-        raise Refused("The address must hold no user name or password.")
+        raise Refused(_("The address must hold no user name or password."))
     return parsed
 
 
