@@ -61,7 +61,8 @@ class ScopesField(forms.MultipleChoiceField):
 
     def __init__(self, widget: Any = forms.CheckboxSelectMultiple) -> None:
         super().__init__(
-            choices=[(scope.value, f"{scope.value}: {scope.label}") for scope in Scope],
+            # A function: the labels speak the language of each reader.
+            choices=lambda: [(scope.value, f"{scope.value}: {scope.label}") for scope in Scope],
             initial=READING,
             widget=widget,
             label=_("It may"),
