@@ -10,6 +10,7 @@ from ninja.openapi.schema import OpenAPISchema
 from accounts.api import router as accounts
 from accounts.auth import ApiAuth
 from agentapp import errors
+from agentapp.json_body import BodyParser
 from conversations.api import router as conversations
 from conversations.api_attachments import router as attachments
 from conversations.webhooks.api import router as webhooks
@@ -87,7 +88,15 @@ def _complete(path: str, method: str, call: dict[str, Any]) -> None:
         call["responses"].setdefault(status, {"description": words, "content": answer})
 
 
-api = Api(title="Agent chat", version="1", description=DESCRIPTION, auth=ApiAuth(), docs_url=None, urls_namespace="api")
+api = Api(
+    title="Agent chat",
+    version="1",
+    description=DESCRIPTION,
+    auth=ApiAuth(),
+    parser=BodyParser(),
+    docs_url=None,
+    urls_namespace="api",
+)
 api.add_router("", accounts)
 api.add_router("", conversations)
 api.add_router("", attachments)

@@ -87,7 +87,9 @@ def register(api: NinjaAPI) -> None:
 
     @api.exception_handler(HttpError)
     def refused(_request: HttpRequest, error: HttpError) -> HttpResponse:
-        return problem(error.status_code, CODES.get(error.status_code, "bad_request"), str(error))
+        # Ninja puts words of its own before what our parser says of a body.
+        detail = str(error.__cause__ if isinstance(error.__cause__, HttpError) else error)
+        return problem(error.status_code, CODES.get(error.status_code, "bad_request"), detail)
 
     @api.exception_handler(RequestDataTooBig)
     def too_large(_request: HttpRequest, _error: RequestDataTooBig) -> HttpResponse:

@@ -8,6 +8,7 @@ from ninja import NinjaAPI
 
 from accounts.auth import ApiAuth
 from agentapp import errors
+from agentapp.json_body import BodyParser
 from conversations.completions.api import router
 from conversations.completions.errors import CompletionError
 
@@ -52,6 +53,7 @@ api = OpenAIApi(
     title="Agent chat for OpenAI clients",
     version="1",
     auth=ApiAuth(),
+    parser=BodyParser(),
     docs_url=None,
     openapi_url=None,
     urls_namespace="openai",

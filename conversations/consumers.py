@@ -22,6 +22,7 @@ from accounts.models import User
 from accounts.scopes import READING, Scope
 from accounts.sign_ins import SignIn
 from agentapp.database import in_thread
+from agentapp.json_body import check_nesting
 from conversations import approvals, questions, recalling, reconciliation, services
 from conversations.errors import ConversationError
 from conversations.hub import Entry, process_hub
@@ -91,6 +92,7 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         action: Any = None
         try:
             action = orjson.loads(text_data or bytes_data or b"")
+            check_nesting(action)
             handler, scopes = _ACTIONS.get(action["type"], (None, ()))
             if handler is None:
                 raise ValueError(f"There is no action {action['type']!r}.")

@@ -4,12 +4,12 @@ An export is for reading; what is brought back are the words of a conversation a
 ids and times in a file are somebody's claim, so an import makes none of them.
 """
 
+import json
 import re
 from datetime import timedelta
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
-import orjson
 from django.db import transaction
 from django.http import HttpResponse
 from django.utils import timezone
@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from pydantic import ConfigDict, Field, model_validator
 
 from accounts.models import User
-from conversations.cleaning import clean
+from conversations.cleaning import clean, to_json
 from conversations.lifecycle import after_commit
 from conversations.models import Conversation, Message, Run
 from conversations.schemas import CallOut, EventOut, RunOut, StrictSchema
@@ -131,7 +131,7 @@ def import_conversation(user: User, file: ConversationFile) -> Conversation:
 def download(exported: dict[str, Any], format: Literal["json", "markdown"]) -> HttpResponse:
     """The export as a file to save."""
     if format == "json":
-        response = HttpResponse(orjson.dumps(exported, default=str), content_type="application/json; charset=utf-8")
+        response = HttpResponse(to_json(exported), content_type="application/json; charset=utf-8")
     else:
         response = HttpResponse(_markdown(exported), content_type="text/markdown; charset=utf-8")
     name = re.sub(r"[^A-Za-z0-9]+", "-", exported["title"])[:60].strip("-") or "export"
@@ -200,6 +200,6 @@ def _branch(exported: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _block(value: Any) -> str:
     """JSON between fences that it cannot close."""
-    text = orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode()
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
     return f"{fence}json\n{text}\n{fence}"

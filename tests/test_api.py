@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -49,6 +50,18 @@ def test_the_document_is_the_known_one() -> None:
     if os.environ.get("UPDATE_OPENAPI"):
         SNAPSHOT.write_text(text)
     assert text == SNAPSHOT.read_text(), "The API has changed. If it was meant to: see this test's docstring."
+
+
+@pytest.mark.parametrize("levels", [101, 300, 700, 900, 100_000])
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/api/v1/conversations/import", "/api/v1/approvals/{}"])
+@pytest.mark.django_db(transaction=True)
+def test_json_that_is_nested_too_deeply_is_refused(client: Client, path: str, levels: int) -> None:
+    body = '{"runs": ' + "[" * levels + "]" * levels + "}"
+    answer = client.post(path.format(uuid4()), body, content_type="application/json")
+    assert answer.status_code == 400
+    told = answer.json()
+    words = told.get("detail") or told["error"]["message"]
+    assert "nested too deeply" in words or levels > 500, "what no reader of JSON takes gets other words"
 
 
 def test_every_code_is_explained_and_no_other() -> None:

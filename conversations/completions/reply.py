@@ -15,6 +15,7 @@ from accounts.sign_ins import SignIn
 from agentapp.database import in_thread
 from agentapp.engine import RelayAgent
 from conversations import services
+from conversations.cleaning import to_json
 from conversations.completions.errors import CompletionError
 from conversations.events import channel_of
 from conversations.models import RELAY, Call, Run
@@ -155,7 +156,7 @@ def _record(run: Run) -> dict[str, Any]:
 
 
 def _call(call: dict[str, Any]) -> dict[str, Any]:
-    arguments = call.get("invalid") or orjson.dumps(call["arguments"]).decode()
+    arguments = call.get("invalid") or to_json(call["arguments"]).decode()
     return {"id": call["id"], "type": "function", "function": {"name": call["name"], "arguments": arguments}}
 
 

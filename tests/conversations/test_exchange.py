@@ -122,10 +122,12 @@ def test_a_run_is_exported_with_its_trace(client: Client, ada: User) -> None:
     run = make_run(make_message(make_conversation(ada), "How `many`?"), "completed", answer="Five.")
     now = run.created_at
     made = {"kind": "llm", "effect_class": "read", "state": "succeeded", "epoch": 1, "started_at": now, "ended_at": now}
-    Call.objects.create(run=run, key="react/1/llm", request={"text": "``` fence"}, result={"text": "Five."}, **made)
+    Call.objects.create(run=run, key="react/1/llm", request={"text": "``` fence"}, result={"number": 10**30}, **made)
     file = export_run(run)
     assert (file["question"], file["run"]["answer"], len(file["calls"])) == ("How `many`?", "Five.", 1)
     client.force_login(ada)
+    whole = client.get(f"/api/v1/runs/{run.id}/export").json()
+    assert whole["calls"][0]["result"] == {"number": 10**30}, "models write integers of any size"
     answer = client.get(f"/api/v1/runs/{run.id}/export", {"format": "markdown"})
     assert answer["Content-Type"].startswith("text/markdown")
     text = answer.content.decode()

@@ -149,7 +149,17 @@ NO_MAP = '{"type": "watch", "conversation": "00000000-0000-0000-0000-00000000000
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"type": "nonsense"}', '{"type": "watch", "conversation": 7}', "null", NO_MAP]
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"type": "nonsense"}',
+        '{"type": "watch", "conversation": 7}',
+        "null",
+        NO_MAP,
+        "[" * 900 + "]" * 900,
+    ],
 )
 def test_nonsense_gets_an_error_and_the_socket_lives(product: Product, person: Person, text: str) -> None:
     with page(product, person) as mine:
