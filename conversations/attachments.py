@@ -1,5 +1,6 @@
 """Files that people add to their messages: taken in, given to a message, and thrown away when nobody sent them."""
 
+import threading
 from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
@@ -33,6 +34,8 @@ from conversations.pictures import redrawn
 MOST_IN_MESSAGE = 20
 UNSENT_DAYS = 7  # a draft waits in its browser
 SWEPT_AT_ONCE = 100
+# Of a web process: each picture may take a gigabyte while it is drawn, so others wait.
+_drawing = threading.BoundedSemaphore(2)
 
 
 def add_attachment(user: User, filename: str, content: bytes) -> Attachment:
@@ -47,7 +50,8 @@ def add_attachment(user: User, filename: str, content: bytes) -> Attachment:
     row = Attachment(user=user, filename=plain_name(filename) or "file", content_type=kind_of(content, filename))
     if row.content_type == "image":
         try:
-            content, row.content_type = async_to_sync(redrawn)(content)
+            with _drawing:
+                content, row.content_type = async_to_sync(redrawn)(content)
         except Refused as refused:
             raise BadPicture(refused.code) from None
         row.status = Attachment.Status.READY

@@ -1,6 +1,8 @@
 """Files that people add to messages: what is taken, whose they are, where they go."""
 
+import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -12,11 +14,14 @@ from PIL import Image
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from accounts.models import User
-from conversations import branching, recalling, services
+from agentapp.confined import Refused
+from conversations import attachments, branching, recalling, services
+from conversations.attachment_errors import BadPicture
 from conversations.attachments import UNSENT_DAYS, sweep_attachments
 from conversations.models import Attachment, Conversation, Message
 from tests.factories import make_conversation, make_message, make_run, make_user
 from tests.pictures import SVG, opened, picture
+from tests.product import eventually
 
 pytestmark = pytest.mark.django_db
 
@@ -81,6 +86,33 @@ def test_pictures_become_one_of_two_kinds(page: Client, kind: str, becomes: str)
     row = uploaded(page, "misnamed.txt", picture(kind, (3_000, 1_000)))
     found = opened(row.path.read_bytes())
     assert (found.format, max(found.size), row.is_picture) == (becomes, 2_048, True)
+
+
+def test_pictures_are_drawn_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_work: list[int] = []
+    counted: list[int] = []
+    go_on = threading.Event()
+
+    async def drawn(_content: bytes) -> tuple[bytes, str]:
+        at_work.append(1)
+        counted.append(len(at_work))
+        go_on.wait()
+        at_work.pop()
+        raise Refused("picture")
+
+    monkeypatch.setattr(attachments, "redrawn", drawn)
+
+    def add(_number: int) -> None:
+        with pytest.raises(BadPicture):
+            attachments.add_attachment(User(), "x.png", picture("PNG"))
+
+    with ThreadPoolExecutor(6) as pool:
+        added = pool.map(add, range(6))
+        eventually(lambda: len(counted) >= 2, "some are at work")
+        go_on.set()
+        list(added)
+    assert len(counted) == 6
+    assert max(counted) <= 2
 
 
 @pytest.mark.parametrize(
