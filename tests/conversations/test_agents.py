@@ -54,7 +54,6 @@ def test_a_run_keeps_the_agent_it_began_with(product: Product, person: Person, p
         run = call(product, person, "POST", "/api/v1/runs", {"input": "What is 12 * 12?", "agent": poet})[1]
         (asked,) = eventually(lambda: call(product, person, "GET", "/api/v1/approvals")[1]["items"], "it asks")
         product.execute("UPDATE tools_admin_agent SET instructions = 'Shout.' WHERE id = %s", poet)
-        product.execute("DELETE FROM tools_admin_agent_tools WHERE agent_id = %s", poet)
         before = len(product.model.requests)
         call(product, person, "POST", f"/api/v1/approvals/{asked['id']}", {"decision": "approve"})
         ended = eventually(
