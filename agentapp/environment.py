@@ -10,7 +10,8 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
-from pydantic import Field, ValidationError
+from limits import parse as parse_rate
+from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -69,10 +70,19 @@ class Environment(BaseSettings):
     currency: str = Field(default="USD", max_length=8, description="What all prices are in, as it is shown: USD, €")
     max_running_runs: int = Field(default=20, ge=0, description="Of one user at once; others wait. 0: any number")
     rate_requests: str = Field(
-        default="1200/minute", description="API requests of one user, and by one key; empty: any number"
+        default="1200/minute", description="API requests of one user, and by one key; 0: any number"
     )
-    rate_messages: str = Field(default="120/minute", description="Messages of one user, and by one key")
+    rate_messages: str = Field(default="120/minute", description="Messages of one user, and by one key; 0: any")
     crash_at: str = Field(default="", description="For tests: where a process kills itself (crash_points.py)")
+
+    @field_validator("rate_requests", "rate_messages")
+    @classmethod
+    def is_a_rate(cls, text: str) -> str:
+        """Empty for any number; raises ValueError."""
+        if text == "0":
+            return ""
+        parse_rate(text)
+        return text
 
 
 def read_environment() -> Environment:

@@ -1,7 +1,9 @@
 """All addresses of the site, in one view."""
 
 from django.contrib import admin
+from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import include, path
+from django.views.defaults import page_not_found
 from django.views.i18n import JavaScriptCatalog
 
 from agentapp.api import api, docs
@@ -23,3 +25,11 @@ urlpatterns = [
     path("", include("tools_admin.urls")),
     path("", include("conversations.urls")),
 ]
+
+
+def handler404(request: HttpRequest, exception: Http404) -> HttpResponse:
+    """What no address fits, such as an id that is none: to a program in the words of its API."""
+    for path_of_api, programs in (("/api/v1/", api), ("/v1/", openai_api)):
+        if request.path.startswith(path_of_api):
+            return programs.on_exception(request, exception)
+    return page_not_found(request, exception)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from daphne import http_protocol
 from daphne.cli import CommandLineInterface
 from daphne.server import Server
 from daphne.ws_protocol import WebSocketProtocol
@@ -35,6 +36,17 @@ class Room:
 
     def stopProducing(self) -> None:
         self.free.set()
+
+
+class PlainRequest(http_protocol.WebRequest):  # type: ignore[misc]
+    """Forms are Django's to read. Twisted would take them into memory too, and hang up without a word on those that it
+    cannot read."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options, parsePOSTFormSubmission=False)
+
+
+http_protocol.WebRequest = PlainRequest  # Daphne's factory has no other way in
 
 
 class PatientServer(Server):  # type: ignore[misc]

@@ -195,7 +195,7 @@ def report(seen: list[Seen], used: Used) -> dict[str, float]:
 def main(runs: int, tokens: int) -> int:
     with tempfile.TemporaryDirectory() as folder, services() as environment, model(tokens) as endpoint:
         product = Product(environment, Path(folder), Elsewhere(port=int(endpoint.stdout.readline())))  # type: ignore[union-attr]
-        product.environment |= {"MAX_RUNNING_RUNS": "0", "RATE_MESSAGES": ""}
+        product.environment |= {"MAX_RUNNING_RUNS": "0", "RATE_MESSAGES": "0"}
         try:
             product.start()
             times = asyncio.run(alone(product, product.person()))

@@ -29,7 +29,7 @@ PACE = 0.01  # seconds between tokens
 def main(runs: int, streams: int, tokens: int) -> int:
     with tempfile.TemporaryDirectory() as folder, services() as environment:
         model = FakeModel().start()
-        product = Product({**environment, "MAX_RUNNING_RUNS": "0", "RATE_MESSAGES": ""}, Path(folder), model)
+        product = Product({**environment, "MAX_RUNNING_RUNS": "0", "RATE_MESSAGES": "0"}, Path(folder), model)
         product.brain = lambda request: {"text": "word " * int(request["messages"][-1]["content"])}
         try:
             product.start()

@@ -1,6 +1,6 @@
 """REST: endpoints take, services do, schemas give."""
 
-from datetime import date, timedelta
+from datetime import timedelta
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -12,9 +12,9 @@ from ninja.errors import HttpError
 from accounts.auth import ApiAuth, caller
 from accounts.idempotency import client_id, idempotent
 from accounts.paging import Limit, Page, TimeCursor
-from accounts.schemas import PageOut
+from accounts.schemas import Day, PageOut
 from conversations import branching, exchange, listing, recalling, services, tree
-from conversations.api_runs import Format
+from conversations.api_runs import AS_MARKDOWN, Format
 from conversations.api_runs import router as runs
 from conversations.errors import BranchChanged
 from conversations.exchange import ConversationFile
@@ -72,7 +72,12 @@ def get_conversation(request: HttpRequest, response: HttpResponse, conversation_
     return found
 
 
-@router.get("/conversations/{uuid:conversation_id}/export", response=dict[str, Any], summary="A conversation as a file")
+@router.get(
+    "/conversations/{uuid:conversation_id}/export",
+    response=dict[str, Any],
+    summary="A conversation as a file",
+    openapi_extra=AS_MARKDOWN,
+)
 def export_conversation(request: HttpRequest, conversation_id: UUID, format: Format = "json") -> HttpResponse:
     """All branches and runs as JSON, or the visible branch to be read, as Markdown."""
     return exchange.download(exchange.export_conversation(_own(request, conversation_id)), format)
@@ -93,7 +98,7 @@ def change_conversation(
     """Rename, pin, archive; let another agent answer; show another branch.
 
     With `If-Match` 412 `changed_meanwhile` if somebody else was faster."""
-    changes = body.dict(exclude_unset=True)
+    changes = body.model_dump(exclude_unset=True)
     branch = changes.pop("branch", None)
     found = services.change_conversation(caller(request), conversation_id, changes, if_match=if_match)
     if branch:
@@ -152,7 +157,7 @@ def collect_returned(request: HttpRequest, conversation_id: UUID) -> dict[str, o
 
 @router.patch("/messages/{uuid:message_id}", response=MessageOut, summary="Pin a message, judge an answer")
 def change_message(request: HttpRequest, message_id: UUID, body: MessagePatch) -> Message:
-    return services.change_message(caller(request), message_id, body.dict(exclude_unset=True))
+    return services.change_message(caller(request), message_id, body.model_dump(exclude_unset=True))
 
 
 @router.post("/messages/{uuid:message_id}/edit", response={202: SentOut}, summary="Write a message anew")
@@ -182,9 +187,7 @@ def recall_message(request: HttpRequest, message_id: UUID) -> Message:
 
 
 @router.get("/usage", response=PageOut[UsageOut], summary="Tokens and cost by day, user, model or tool", tags=["Usage"])
-def get_usage(
-    request: HttpRequest, by: By = "day", since: date | None = None, until: date | None = None
-) -> Page[Usage]:
+def get_usage(request: HttpRequest, by: By = "day", since: Day | None = None, until: Day | None = None) -> Page[Usage]:
     """Of the last 30 days, unless told otherwise: of your runs, of all with the right to look at them."""
     until = min(until or timezone.localdate(), timezone.localdate())
     since = since or until - timedelta(days=29)

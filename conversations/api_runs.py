@@ -1,6 +1,5 @@
 """REST: runs, what they did, and how they are steered."""
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -11,7 +10,7 @@ from ninja import Query, Router, Status
 from accounts.auth import ApiAuth, AsyncApiAuth, caller, sign_in_of
 from accounts.idempotency import client_id, idempotent
 from accounts.paging import IdCursor, Limit, Page, TimeCursor, page_by_id, page_by_time
-from accounts.schemas import Id, PageOut
+from accounts.schemas import Id, Moment, PageOut
 from accounts.scopes import READING, Scope
 from agentapp.database import in_thread
 from conversations import approvals, exchange, questions, reconciliation, services, sse
@@ -37,6 +36,7 @@ router = Router(tags=["Runs"])
 DECIDING = ApiAuth(Scope.APPROVE)
 EVENTS = 500  # a page of them
 Format = Literal["json", "markdown"]
+AS_MARKDOWN = {"responses": {200: {"content": {"text/markdown": {"schema": {"type": "string"}}}}}}
 
 
 @router.post("/runs", response={200: RunOut, 202: RunOut}, auth=AsyncApiAuth(), summary="Start a run")
@@ -65,7 +65,7 @@ def list_runs(
     status: RunStatus | None = None,
     user: Annotated[Id | None, Query(description="Somebody else, with `view_all_runs`; each look is recorded.")] = None,
     agent: Id | None = None,
-    since: datetime | None = None,
+    since: Moment | None = None,
     cursor: TimeCursor = None,
     limit: Limit = 50,
 ) -> Page[Run]:
@@ -117,7 +117,12 @@ async def get_events(
     return Page(found[:EVENTS], str(found[EVENTS - 1].seq) if len(found) > EVENTS else None)
 
 
-@router.get("/runs/{uuid:run_id}/export", response=dict[str, Any], summary="A run with everything it did, as a file")
+@router.get(
+    "/runs/{uuid:run_id}/export",
+    response=dict[str, Any],
+    summary="A run with everything it did, as a file",
+    openapi_extra=AS_MARKDOWN,
+)
 def export_run(request: HttpRequest, run_id: UUID, format: Format = "json") -> HttpResponseBase:
     return exchange.download(exchange.export_run(_inspectable(request, run_id)), format)
 

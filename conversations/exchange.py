@@ -14,7 +14,7 @@ from django.db import transaction
 from django.http import HttpResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, StrictBool, model_validator
 
 from accounts.models import User
 from conversations.cleaning import clean, to_json
@@ -36,8 +36,8 @@ class ExportedMessage(StrictSchema):
     parent: UUID | None = None
     role: Literal["user", "assistant"]
     content: str = Field(max_length=MOST_CHARS)
-    partial: bool = False
-    pinned: bool = False
+    partial: StrictBool = False
+    pinned: StrictBool = False
     feedback: Literal["", "good", "bad"] = ""
     created_at: str = Field("", max_length=40, description=_IGNORED)
     run: UUID | None = Field(None, description=_IGNORED)

@@ -1,19 +1,20 @@
 """What the API takes and gives."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from ninja import Schema
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
+from accounts.schemas import BodyId, Number
 from tools_admin.documents.parsing import explain
 
 ATTACHED = "Files from `POST /attachments`, in order. With files the text may be empty."
 
 
-class StrictSchema(Schema):
-    """Unknown fields are an error, not a silent wish."""
+class StrictSchema(BaseModel):
+    """Unknown fields are an error, not a silent wish. No `Schema` of Ninja's, which takes any object for fields."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -21,10 +22,12 @@ class StrictSchema(Schema):
 class RunIn(StrictSchema):
     input: str = Field(description="The question.")
     mode: str = Field("", max_length=20)
-    agent: int | None = Field(None, ge=1, le=2**63 - 1, description="Who answers, from `GET /agents`.")
+    agent: BodyId | None = Field(None, description="Who answers, from `GET /agents`.")
     client_id: str = Field("", max_length=64, description="The sender's own id: the same one twice makes one run.")
     attachments: list[UUID] = Field([], description=ATTACHED)
-    wait: float = Field(0, ge=0, le=60, description="Seconds to wait for the run's end; 0 answers at once.")
+    wait: Annotated[float, Number] = Field(
+        0, ge=0, le=60, description="Seconds to wait for the run's end; 0 answers at once."
+    )
 
 
 RunStatus = Literal["queued", "running", "waiting", "completed", "failed", "cancelled"]
@@ -74,9 +77,9 @@ class EventOut(Schema):
 
 class ConversationPatch(StrictSchema):
     title: str = Field("", max_length=200)
-    pinned: bool = False
-    archived: bool = False
-    agent: int = Field(1, ge=1, le=2**63 - 1, description="Who answers from now on, from `GET /agents`.")
+    pinned: StrictBool = False
+    archived: StrictBool = False
+    agent: BodyId = Field(1, description="Who answers from now on, from `GET /agents`.")
     branch: UUID | None = Field(None, description="A message: the newest branch through it becomes the visible one.")
 
 
@@ -93,13 +96,13 @@ class ConversationOut(Schema):
 
 class ConversationIn(StrictSchema):
     title: str = Field("", max_length=200, description="Without one the first message gives it.")
-    agent: int | None = Field(None, ge=1, le=2**63 - 1, description="Who answers, from `GET /agents`.")
+    agent: BodyId | None = Field(None, description="Who answers, from `GET /agents`.")
 
 
 class MessageIn(StrictSchema):
     content: str
     mode: str = Field("", max_length=20)
-    agent: int | None = Field(None, ge=1, le=2**63 - 1, description="Who answers, from `GET /agents`.")
+    agent: BodyId | None = Field(None, description="Who answers, from `GET /agents`.")
     client_id: str = Field("", max_length=64, description="The sender's own id: the same one twice makes one message.")
     parent: UUID | None = Field(None, description="Begins a new branch below this message of the conversation.")
     attachments: list[UUID] = Field([], description=ATTACHED)
@@ -118,7 +121,7 @@ class SentOut(Schema):
 
 
 class MessagePatch(StrictSchema):
-    pinned: bool = False
+    pinned: StrictBool = False
     feedback: Literal["", "good", "bad"] = ""
 
 

@@ -58,7 +58,7 @@ class Product:
             "RUN_HEARTBEAT_SECONDS": "0.5",
             "SWEEP_SECONDS": "1",
             "QUEUED_AGE_SECONDS": "1",
-            "RATE_REQUESTS": "",  # tests ask again and again
+            "RATE_REQUESTS": "0",  # tests ask again and again
             "MODEL_PAUSE_SECONDS": "1",
         }
         self.processes: dict[str, subprocess.Popen[bytes]] = {}

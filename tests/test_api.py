@@ -20,6 +20,7 @@ from agentapp.api import api
 from agentapp.errors import all_codes
 from conversations.models import Conversation, Message, Run
 from tests.factories import make_conversation, make_message, make_run, make_user
+from tools_admin.models import LanguageModel, Provider
 
 ROOT = Path(__file__).resolve().parent.parent
 SNAPSHOT = ROOT / "docs" / "openapi.json"
@@ -82,6 +83,28 @@ def test_the_page_of_the_api_needs_nothing_from_elsewhere(client: Client) -> Non
     assert page.status_code == 200 and "<style" not in html and not re.search(r"<script(?![^>]*src=)", html)
     assert all(address.startswith("/") for address in re.findall(r'(?:src|href)="([^"]+)"', html))
     assert "unsafe" not in page["Content-Security-Policy"]
+
+
+def test_the_models_are_listed(client: Client) -> None:
+    provider = Provider.objects.create(name="p", base_url="http://models.example/v1")
+    model = LanguageModel.objects.create(provider=provider, name="gpt")
+    shown = client.get("/api/v1/models").json()["items"]
+    assert (model.name, str(model)) in [(row["name"], row["label"]) for row in shown]
+
+
+@pytest.mark.parametrize(("path", "error"), [("/api/v1/runs/null", "code"), ("/v1/nothing", "error")])
+def test_an_address_that_fits_nothing_is_answered_in_the_words_of_its_api(
+    client: Client, path: str, error: str
+) -> None:
+    answer = client.get(path)
+    assert answer.status_code == 404 and error in answer.json()
+
+
+def test_types_are_those_of_the_document(client: Client, ada: User) -> None:
+    assert client.get("/api/v1/runs?since=0.5").status_code == client.get("/api/v1/usage?until=0").status_code == 422
+    path = f"/conversations/{make_conversation(ada).id}"
+    for body in ([None], {"pinned": 0}, {"agent": "1"}):
+        assert patch(client, path, body).status_code == 422, body
 
 
 def test_each_answer_names_its_request(client: Client) -> None:

@@ -3,6 +3,8 @@
 from ninja import Schema
 from pydantic import Field
 
+from tools_admin.models import LanguageModel
+
 
 class AgentOut(Schema):
     id: int
@@ -24,6 +26,10 @@ class ToolOut(Schema):
 
 class ModelOut(Schema):
     name: str
-    label: str = Field(alias="__str__")
+    label: str
     context_size: int
     max_output_tokens: int
+
+    @staticmethod
+    def resolve_label(row: LanguageModel) -> str:
+        return str(row)

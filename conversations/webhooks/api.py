@@ -38,7 +38,7 @@ def create_webhook(request: HttpRequest, body: WebhookIn) -> Status[dict[str, An
 
 @router.patch("/webhooks/{uuid:webhook_id}", response=WebhookOut, summary="Change a webhook")
 def change_webhook(request: HttpRequest, webhook_id: UUID, body: WebhookPatch) -> Webhook:
-    return service.change(caller(request), webhook_id, body.dict(exclude_unset=True, exclude_none=True))
+    return service.change(caller(request), webhook_id, body.model_dump(exclude_unset=True, exclude_none=True))
 
 
 @router.delete("/webhooks/{uuid:webhook_id}", response={204: None}, summary="Delete a webhook and its log")

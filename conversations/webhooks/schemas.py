@@ -5,20 +5,22 @@ from typing import Literal
 from uuid import UUID
 
 from ninja import Schema
-from pydantic import Field
+from pydantic import Field, StrictBool
+
+from conversations.schemas import StrictSchema
 
 Event = Literal["run.finished", "approval.needed", "budget.near"]
 
 
-class WebhookIn(Schema):
+class WebhookIn(StrictSchema):
     url: str = Field(max_length=1_000, description="Where events are sent, as POST with JSON.")
     events: list[Event] = Field(min_length=1, max_length=3)
 
 
-class WebhookPatch(Schema):
+class WebhookPatch(StrictSchema):
     url: str | None = Field(None, max_length=1_000)
     events: list[Event] | None = Field(None, min_length=1, max_length=3)
-    enabled: bool | None = None
+    enabled: StrictBool | None = None
 
 
 class WebhookOut(Schema):

@@ -3,11 +3,13 @@
 from typing import Any
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
 from accounts.errors import TooOften
 from accounts.models import User
 from accounts.services import create_api_key
+from agentapp.environment import read_environment
 from conversations import services
 from conversations.models import Run
 from tests.factories import make_user
@@ -68,3 +70,11 @@ def test_with_the_live_channel_away_nobody_is_held_up(grace: User, settings: Any
 class _Away:
     def hit(self, *_: object) -> bool:
         raise ConnectionError("nobody is there")
+
+
+def test_a_limit_can_be_lifted_and_nonsense_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RATE_REQUESTS", "0")
+    assert read_environment().rate_requests == ""
+    monkeypatch.setenv("RATE_REQUESTS", "often")
+    with pytest.raises(ImproperlyConfigured, match="RATE_REQUESTS"):
+        read_environment()
