@@ -66,6 +66,7 @@ class ScopesField(forms.MultipleChoiceField):
             initial=READING,
             widget=widget,
             label=_("It may"),
+            help_text=_("Whoever has the key may do this, and never more than its owner."),
             error_messages={"required": _("Tick at least one.")},
         )
 
