@@ -71,8 +71,8 @@ def redeeming(token: str) -> Iterator[Invitation | None]:
             yield None
             return
         found = find(token)
-        # Conditions of the row itself: one that joins would be a subquery, which whoever waited does not ask again.
-        unused = Invitation.objects.filter(pk=found.pk if found else None, used_at=None, withdrawn_at=None)
+        # By conditions of the row itself: one that joins becomes a subquery, which whoever waited does not ask again.
+        unused = Invitation.objects.filter(digest=digest_of(token), used_at=None, withdrawn_at=None)
         if found is None or not unused.update(used_at=timezone.now()):
             raise InvitationInvalid(_("This invitation has been used, withdrawn, or is too old."))
         yield found

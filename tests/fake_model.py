@@ -104,6 +104,9 @@ class FakeModel:
             self._server = None
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._server is None:  # it came in while the server was being stopped
+            writer.close()
+            return
         self._open.add(writer)
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
