@@ -52,9 +52,10 @@ def idempotent(view: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def client_id(request: HttpRequest) -> str:
-    """A sender's own id for what the request makes: done again after a crash, it still makes one message."""
+    """A sender's own id for what the request makes: done again after a crash, it still makes one message. With another
+    body the key of days ago makes another one."""
     key = request.headers.get(HEADER)
-    return f"idempotency-{hashlib.sha256(key.encode()).hexdigest()[:48]}" if key else ""
+    return f"idempotency-{hashlib.sha256(f'{key} {_digest(request)}'.encode()).hexdigest()[:48]}" if key else ""
 
 
 def _claim(request: HttpRequest) -> HttpResponse | None:
@@ -66,7 +67,7 @@ def _claim(request: HttpRequest) -> HttpResponse | None:
         raise HttpError(400, f"{HEADER} must have 1 to 255 printable characters without spaces.")
     mine = IdempotentAnswer.objects.filter(user=caller(request), key=key)
     mine.filter(expires_at__lte=timezone.now()).delete()
-    digest = hashlib.sha256(f"{request.method} {request.get_full_path()}\n".encode() + request.body).hexdigest()
+    digest = _digest(request)
     row, made = mine.get_or_create(
         user=caller(request), key=key, defaults={"digest": digest, "expires_at": timezone.now() + PATIENCE}
     )
@@ -80,6 +81,10 @@ def _claim(request: HttpRequest) -> HttpResponse | None:
     answer = HttpResponse(bytes(row.body), status=row.status, content_type="application/json; charset=utf-8")
     answer["Idempotent-Replayed"] = "true"
     return answer
+
+
+def _digest(request: HttpRequest) -> str:
+    return hashlib.sha256(f"{request.method} {request.get_full_path()}\n".encode() + request.body).hexdigest()
 
 
 def _settle(request: HttpRequest, response: HttpResponse) -> None:

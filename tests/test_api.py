@@ -173,6 +173,8 @@ def test_a_process_that_died_in_the_middle_leaves_one_message(client: Client) ->
     assert post(client, "/runs", {"input": "Hello"}, **headers).json()["code"] == "idempotency_in_progress"
     IdempotentAnswer.objects.update(expires_at=timezone.now())
     assert post(client, "/runs", {"input": "Hello"}, **headers).json()["id"] == first["id"]
+    IdempotentAnswer.objects.update(expires_at=timezone.now())  # days later the key comes with something else
+    assert post(client, "/runs", {"input": "Goodbye"}, **headers).json()["id"] != first["id"]
 
 
 @pytest.mark.django_db(transaction=True)
