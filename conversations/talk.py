@@ -164,7 +164,7 @@ def short_id(number: UUID) -> str:
 
 
 def _attribute(name: str) -> str:
-    return name.translate({ord('"'): "'", ord("<"): "(", ord(">"): ")"})
+    return harmless(name).translate({ord('"'): "'", ord("<"): "(", ord(">"): ")"})
 
 
 def _harmless(text: str) -> str:

@@ -15,8 +15,9 @@ BASE = os.environ["AGENTAPP_URL"] + "/api/v1"
 HEADERS = {"Authorization": f"Bearer {os.environ['AGENTAPP_KEY']}", "Content-Type": "application/json"}
 
 
-def post(path: str, body: dict[str, Any]) -> dict[str, Any]:
-    request = Request(BASE + path, json.dumps(body).encode(), HEADERS)
+def call(path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Posts the body, or reads where there is none."""
+    request = Request(BASE + path, None if body is None else json.dumps(body).encode(), HEADERS)
     with urlopen(request, timeout=30) as answer:
         result: dict[str, Any] = json.load(answer)
         return result
@@ -47,6 +48,8 @@ def show(run: str) -> None:
             shown = data["offset"] + len(data["content"])
         elif channel == "done" and data["status"] != "completed":
             print(f"[{data['status']}: {data['reason']}]", end="")
+        elif channel == "done" and not shown:  # it was written before the stream began
+            print(call(f"/runs/{run}")["answer"], end="")
     print()
 
 
@@ -56,10 +59,10 @@ def main() -> None:
         if not line.strip():
             continue
         if conversation is None:
-            run = post("/runs", {"input": line})
+            run = call("/runs", {"input": line})
             conversation, run_id = run["conversation"], run["id"]
         else:
-            run_id = post(f"/conversations/{conversation}/messages", {"content": line})["run"]
+            run_id = call(f"/conversations/{conversation}/messages", {"content": line})["run"]
         show(run_id)
 
 
