@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from agentapp.engine import Message
+from agentapp.engine.untrusted import harmless
 
 _PREFIX = "attachment:"
 NOT_SHOWN = "[{name}: a picture that is not shown here any more.]"
@@ -68,4 +69,4 @@ def _part(part: dict[str, Any], known: Mapping[str, Picture], sees: bool) -> dic
     if sees and picture:
         return {"type": "image_url", "image_url": {"url": picture.url}}
     words = NOT_SHOWN if sees else NOT_SEEN
-    return {"type": "text", "text": words.format(name=part["name"])}
+    return {"type": "text", "text": words.format(name=harmless(part["name"]))}
