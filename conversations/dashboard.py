@@ -63,4 +63,5 @@ def number(value: int) -> str:
 
 def money(micro: int) -> str:
     """Micro-units as the amount, with cents as far as they matter."""
-    return number_format(micro / 1_000_000, 2 if micro >= 1_000_000 or not micro else 4, force_grouping=True)
+    digits = 2 if micro >= 1_000_000 or not micro else 4
+    return number_format(round(micro / 1_000_000, digits), digits, force_grouping=True)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 from uuid import UUID
 
@@ -149,7 +150,7 @@ def _shortened(value: Any) -> Any:
 
 def elapsed_seconds(run: Run, now: datetime | None = None) -> float:
     began = run.started_at or run.created_at
-    return max(0.0, ((run.ended_at or now or timezone.now()) - began).total_seconds())
+    return max(0.0, round(((run.ended_at or now or timezone.now()) - began).total_seconds(), 3))
 
 
 def model_label(run: Run) -> str:
@@ -176,7 +177,8 @@ def duration(seconds: float) -> str:
     if seconds < 0.1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 100:
-        return f"{number_format(seconds, 1 if seconds < 60 else 0)} s"
+        digits = 1 if seconds < 60 else 0  # rounded here as in the browser: `number_format` cuts off
+        return f"{number_format(Decimal(seconds).quantize(Decimal(10) ** -digits, ROUND_HALF_UP), digits)} s"
     return f"{seconds / 60:.0f} min"
 
 

@@ -39,7 +39,7 @@ def state_of(row: Provider | LanguageModel) -> CheckState:
         return CheckState("running", _("waiting for a worker …") if waits else _("being checked …"))
     if error := check.get("error"):
         return CheckState("failed", error)
-    at, seconds = parse_datetime(check["at"]) or timezone.now(), number_format(check["seconds"], 2)
+    at, seconds = parse_datetime(check["at"]) or timezone.now(), number_format(round(check["seconds"], 2), 2)
     if timezone.now() - at < timedelta(minutes=1):
         return CheckState("done", _("answered within %(seconds)s s, just now") % {"seconds": seconds})
     ago = timesince(at, depth=1)

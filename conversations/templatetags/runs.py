@@ -42,7 +42,7 @@ def in_bytes(size: int) -> str:
         return f"{size} B"
     if size < 1_000_000:
         return f"{round(size / 1_000)} kB"
-    return f"{number_format(size / 1_000_000, 1)} MB"
+    return f"{number_format(round(size / 1_000_000, 1), 1)} MB"
 
 
 @register.filter
