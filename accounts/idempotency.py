@@ -1,6 +1,7 @@
-"""`Idempotency-Key`: a request that creates something and is sent again creates nothing again.
+"""`Idempotency-Key`: a POST that is sent again does nothing again.
 
-The first one claims a row; its answer is kept there for a day. One that fails gives the row back.
+The first one claims a row; its answer is kept there for a day, encrypted: it may hold a secret that is shown once. One
+that fails gives the row back.
 """
 
 import hashlib
@@ -16,6 +17,7 @@ from ninja.decorators import decorate_view
 from ninja.errors import HttpError
 from ninja.operation import Operation
 from ninja.utils import contribute_operation_callback
+from pydantic import SecretStr
 
 from accounts.auth import caller
 from accounts.errors import KeyReused, StillAtWork
@@ -36,7 +38,7 @@ _PARAMETER = {
 
 
 def idempotent(view: Callable[..., Any]) -> Callable[..., Any]:
-    """Below `@router.post(…)` of a call that creates something."""
+    """Below every `@router.post(…)`."""
 
     @wraps(view)
     def once(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
@@ -78,13 +80,26 @@ def _claim(request: HttpRequest) -> HttpResponse | None:
         raise KeyReused
     if row.status is None:
         raise StillAtWork
-    answer = HttpResponse(bytes(row.body), status=row.status, content_type="application/json; charset=utf-8")
+    answer = HttpResponse(
+        row.answer.get_secret_value(), status=row.status, content_type="application/json; charset=utf-8"
+    )
     answer["Idempotent-Replayed"] = "true"
     return answer
 
 
 def _digest(request: HttpRequest) -> str:
-    return hashlib.sha256(f"{request.method} {request.get_full_path()}\n".encode() + request.body).hexdigest()
+    digest = hashlib.sha256(f"{request.method} {request.get_full_path()}\n".encode())
+    if request.content_type != "multipart/form-data":
+        digest.update(request.body)
+        return digest.hexdigest()
+    # The body has been read already, and its boundary is another one each time.
+    files: list[tuple[str, Any]] = [(name, file) for name, given in request.FILES.lists() for file in given]
+    for name, file in files:
+        digest.update(repr((name, file.name, file.size)).encode())
+        for chunk in file.chunks():
+            digest.update(chunk)
+        file.seek(0)
+    return digest.hexdigest()
 
 
 def _settle(request: HttpRequest, response: HttpResponse) -> None:
@@ -92,8 +107,9 @@ def _settle(request: HttpRequest, response: HttpResponse) -> None:
     if row is None:
         return
     if 200 <= response.status_code < 300:
-        row.status, row.body, row.expires_at = response.status_code, response.content, timezone.now() + KEPT
-        row.save(update_fields=["status", "body", "expires_at"])
+        row.status, row.expires_at = response.status_code, timezone.now() + KEPT
+        row.answer = SecretStr(response.content.decode())
+        row.save(update_fields=["status", "answer", "expires_at"])
     else:
         row.delete()
 

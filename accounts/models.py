@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.budgets import Budget as Budget
 from accounts.scopes import Scope, covers, every_scope, scope_for
+from agentapp.encryption import EncryptedTextField
 
 
 def validate_time_zone(name: str) -> None:
@@ -159,7 +160,7 @@ class IdempotentAnswer(models.Model):
     key = models.CharField(max_length=255)
     digest = models.CharField(max_length=64, help_text="SHA-256 of method, address and body.")
     status = models.PositiveSmallIntegerField(null=True)
-    body = models.BinaryField(default=b"")
+    answer = EncryptedTextField()
     expires_at = models.DateTimeField(db_index=True)
 
     class Meta:

@@ -22,7 +22,7 @@ Everything that the page can do, for programs. Send a key as `Authorization: Bea
 *My account*.
 
 Errors are `application/problem+json` with a stable `code`. Lists are `{"items": […], "next": …}`: give `next` back as
-`cursor`. Calls that create something take an `Idempotency-Key`. Each answer names its request in `X-Request-ID` and
+`cursor`. Every POST takes an `Idempotency-Key`. Each answer names its request in `X-Request-ID` and
 says in `RateLimit-*` what is left of your limit."""
 
 _PROBLEM = {

@@ -150,6 +150,7 @@ def list_messages(
     response=ReturnedOut,
     summary="Take what was not read before a stop",
 )
+@idempotent
 def collect_returned(request: HttpRequest, conversation_id: UUID) -> dict[str, object]:
     """Messages that nobody had read when their run was stopped. Each is given out once."""
     return {"items": recalling.collect_returned(caller(request), conversation_id)}
@@ -182,6 +183,7 @@ def regenerate(request: HttpRequest, message_id: UUID) -> Status[Run]:
 
 
 @router.post("/messages/{uuid:message_id}/recall", response=MessageOut, summary="Take back a message nobody has read")
+@idempotent
 def recall_message(request: HttpRequest, message_id: UUID) -> Message:
     return recalling.recall_message(caller(request), message_id)
 

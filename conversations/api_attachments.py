@@ -10,6 +10,7 @@ from ninja.files import UploadedFile
 from pydantic import Field
 
 from accounts.auth import caller
+from accounts.idempotency import idempotent
 from accounts.paging import MOST, Limit, Page, TimeCursor, page_by_time
 from accounts.schemas import PageOut
 from conversations import attachments
@@ -26,6 +27,7 @@ class Wanted(Schema):
 
 
 @router.post("/attachments", response={201: AttachmentOut}, summary="Upload a file for a message")
+@idempotent
 def add_attachment(request: HttpRequest, file: File[UploadedFile]) -> Status[Attachment]:
     """Multipart, one file a request, in the part `file`. Send its id with a message within a week."""
     if (file.size or 0) > settings.MAX_ATTACHMENT_BYTES:  # it is on disk, and need not come into memory

@@ -128,6 +128,7 @@ def export_run(request: HttpRequest, run_id: UUID, format: Format = "json") -> H
 
 
 @router.post("/runs/{uuid:run_id}/cancel", response=RunOut, summary="Stop a run")
+@idempotent
 def cancel_run(request: HttpRequest, run_id: UUID) -> Run:
     """One that has ended stays as it is."""
     return services.cancel_run(caller(request), run_id)
@@ -143,6 +144,7 @@ def retry_run(request: HttpRequest, run_id: UUID) -> Status[Run]:
 @router.post(
     "/runs/{uuid:run_id}/resolve", response=RunOut, auth=DECIDING, summary="Settle a call whose outcome is unknown"
 )
+@idempotent
 def resolve(request: HttpRequest, run_id: UUID, body: ResolutionIn) -> Run:
     return reconciliation.resolve(caller(request), run_id, body.call, body.outcome, body.result)
 
@@ -155,6 +157,7 @@ def list_questions(request: HttpRequest, run_id: UUID, cursor: TimeCursor = None
 
 
 @router.post("/runs/{uuid:run_id}/answer", response=QuestionOut, summary="Answer a question of the agent or a tool")
+@idempotent
 def answer(request: HttpRequest, run_id: UUID, body: AnswerIn) -> Question:
     return questions.answer(caller(request), run_id, body.request, body.action, body.value)
 
@@ -181,6 +184,7 @@ def list_approvals(
 
 
 @router.post("/approvals/{uuid:approval_id}", response=ApprovalOut, auth=DECIDING, summary="Approve or reject")
+@idempotent
 def decide(request: HttpRequest, approval_id: UUID, body: DecisionIn) -> Approval:
     """The same decision twice is one; another one later is 409 `already_decided`."""
     return approvals.decide(caller(request), approval_id, body.decision, edited=body.args, comment=body.comment)

@@ -10,6 +10,7 @@ from ninja.files import UploadedFile
 from pydantic import Field
 
 from accounts.auth import caller
+from accounts.idempotency import idempotent
 from tools_admin.connector_models import Connector
 from tools_admin.knowledge import reach
 from tools_admin.knowledge.storing import NotTaken, add_document
@@ -75,6 +76,7 @@ def list_documents(request: HttpRequest, collection_id: int) -> list[KnowledgeDo
 @router.post(
     "/collections/{int:collection_id}/documents", response={201: DocumentOut}, summary="Add a document of your own"
 )
+@idempotent
 def add(request: HttpRequest, collection_id: int, file: File[UploadedFile]) -> Status[KnowledgeDocument]:
     user = caller(request)
     collection = reach.collection_of(user, collection_id)

@@ -30,8 +30,9 @@ def list_webhooks(request: HttpRequest, cursor: TimeCursor = None, limit: Limit 
 
 
 @router.post("/webhooks", response={201: NewWebhookOut}, summary="Be told of events")
+@idempotent
 def create_webhook(request: HttpRequest, body: WebhookIn) -> Status[dict[str, Any]]:
-    """The answer holds the secret, once: it is not kept for an `Idempotency-Key`."""
+    """The answer holds the secret, which is not shown again."""
     webhook, secret = service.create(caller(request), body.url, body.events)
     return Status(201, {**WebhookOut.from_orm(webhook).dict(), "secret": secret})
 
@@ -66,6 +67,7 @@ def list_deliveries(
 
 
 @router.post("/deliveries/{uuid:delivery_id}/replay", response={202: DeliveryOut}, summary="Send an event again")
+@idempotent
 def replay(request: HttpRequest, delivery_id: UUID) -> Status[Delivery]:
     """Under its own id, with a new time and signature."""
     return Status(202, service.replay(caller(request), delivery_id))
