@@ -1,21 +1,24 @@
 """REST: endpoints take, services do, schemas give."""
 
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.utils import timezone
-from ninja import Header, Router, Status
+from ninja import File, Header, Router, Status
 from ninja.errors import HttpError
+from ninja.files import UploadedFile
 
 from accounts.auth import ApiAuth, caller
 from accounts.idempotency import client_id, idempotent
 from accounts.paging import Limit, Page, TimeCursor
 from accounts.schemas import Day, PageOut
-from conversations import branching, exchange, listing, recalling, services, tree
-from conversations.api_runs import AS_MARKDOWN, Format
+from conversations import archive, branching, exchange, listing, recalling, services, tree
 from conversations.api_runs import router as runs
+from conversations.attachment_errors import FileTooLarge
 from conversations.errors import BranchChanged
 from conversations.exchange import ConversationFile
 from conversations.health import worker_seen
@@ -50,8 +53,22 @@ def create_conversation(request: HttpRequest, body: ConversationIn) -> Status[Co
 @router.post("/conversations/import", response={201: ConversationOut}, summary="Bring a conversation back")
 @idempotent
 def import_conversation(request: HttpRequest, body: ConversationFile) -> Status[Conversation]:
-    """What `GET /conversations/{id}/export` gave, as a new conversation of yours: words and branches, no runs."""
+    """What `GET /conversations/{id}/export` gave as JSON, as a new conversation of yours: words and branches, no runs.
+
+    Up to 2 MB and without files; `POST /conversations/import/file` takes more."""
     return Status(201, exchange.import_conversation(caller(request), body))
+
+
+@router.post(
+    "/conversations/import/file", response={201: ConversationOut}, summary="Bring a conversation back with its files"
+)
+@idempotent
+def import_conversation_file(request: HttpRequest, file: File[UploadedFile]) -> Status[Conversation]:
+    """Multipart, in the part `file`: an export as ZIP, or as JSON of up to 30 MB. Files are taken in like uploads, up
+    to 200 of them."""
+    if (file.size or 0) > settings.ATTACHMENT_QUOTA_BYTES + archive.MOST_WORDS:
+        raise FileTooLarge(file.size or 0, settings.ATTACHMENT_QUOTA_BYTES)
+    return Status(201, archive.import_file(caller(request), file))
 
 
 @router.get("/conversations", response=PageOut[ConversationOut], summary="Your conversations")
@@ -76,11 +93,27 @@ def get_conversation(request: HttpRequest, response: HttpResponse, conversation_
     "/conversations/{uuid:conversation_id}/export",
     response=dict[str, Any],
     summary="A conversation as a file",
-    openapi_extra=AS_MARKDOWN,
+    openapi_extra={
+        "responses": {
+            200: {
+                "content": {
+                    "text/markdown": {"schema": {"type": "string"}},
+                    "application/zip": {"schema": {"type": "string", "format": "binary"}},
+                }
+            }
+        }
+    },
 )
-def export_conversation(request: HttpRequest, conversation_id: UUID, format: Format = "json") -> HttpResponse:
-    """All branches and runs as JSON, or the visible branch to be read, as Markdown."""
-    return exchange.download(exchange.export_conversation(_own(request, conversation_id)), format)
+def export_conversation(
+    request: HttpRequest, conversation_id: UUID, format: Literal["json", "markdown", "zip"] = "json"
+) -> HttpResponseBase:
+    """All branches and runs as JSON; the same with all files, as ZIP; or the visible branch to be read, as Markdown."""
+    conversation = _own(request, conversation_id)
+    if format == "zip":
+        words, files = archive.with_files(conversation)
+        zipped = StreamingHttpResponse(archive.write_archive(words, files), content_type="application/zip")
+        return exchange.as_file(zipped, words, "zip")
+    return exchange.download(exchange.export_conversation(conversation), format)
 
 
 @router.patch(

@@ -38,8 +38,9 @@ SWEPT_AT_ONCE = 100
 _drawing = threading.BoundedSemaphore(2)
 
 
-def add_attachment(user: User, filename: str, content: bytes) -> Attachment:
-    """Takes a file in; a picture is drawn anew, any other is read by a worker.
+def add_attachment(user: User, filename: str, content: bytes, *, any_kind: bool = False) -> Attachment:
+    """Takes a file in; a picture is drawn anew, any other is read by a worker. With `any_kind` what cannot be read is
+    kept as well, to be downloaded.
 
     Raises EmptyFile, FileTooLarge, UnsupportedFile, BadPicture, NoSpaceLeft.
     """
@@ -56,7 +57,9 @@ def add_attachment(user: User, filename: str, content: bytes) -> Attachment:
             raise BadPicture(refused.code) from None
         row.status = Attachment.Status.READY
     elif not row.content_type:
-        raise UnsupportedFile
+        if not any_kind:
+            raise UnsupportedFile
+        row.content_type, row.status, row.problem = "application/octet-stream", Attachment.Status.FAILED, "unknown"
     with transaction.atomic(durable=True):
         User.objects.select_for_update().get(pk=user.pk)  # two at once count each other
         used = Attachment.objects.filter(user=user).aggregate(sum=Sum("size"))["sum"] or 0

@@ -8,6 +8,7 @@ ConversationError
 ├── NotFound
 ├── RunActive
 ├── NotAQuestion
+├── BadExport
 ├── ChangedMeanwhile
 ├── BranchChanged
 ├── AlreadyRead
@@ -141,6 +142,13 @@ class RunEnded(ConversationError):
 
     def __init__(self) -> None:
         super().__init__(_("This run has ended already."))
+
+
+class BadExport(ConversationError):
+    """What is to be brought back is no export of ours, or was changed; the message says where."""
+
+    code = "bad_export"
+    status = 422
 
 
 class ChangedMeanwhile(ConversationError):

@@ -1,17 +1,20 @@
 """Conversations and runs as files: to keep, to read elsewhere, and conversations to bring back.
 
-An export is for reading; what is brought back are the words of a conversation and nothing else. Runs, traces, costs,
-ids and times in a file are somebody's claim, so an import makes none of them.
+An export is for reading; what is brought back are the words of a conversation, with its files if it came as a ZIP
+(`archive.py`), and nothing else. Runs, traces, costs, ids and times in a file are somebody's claim, so an import makes
+none of them.
 """
 
 import json
 import re
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from uuid import UUID, uuid4
 
 from django.db import transaction
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from pydantic import ConfigDict, Field, StrictBool, model_validator
@@ -19,14 +22,26 @@ from pydantic import ConfigDict, Field, StrictBool, model_validator
 from accounts.models import User
 from conversations.cleaning import clean, to_json
 from conversations.lifecycle import after_commit
-from conversations.models import Conversation, Message, Run
+from conversations.models import Attachment, Conversation, Message, Run
 from conversations.schemas import CallOut, EventOut, RunOut, StrictSchema
 from conversations.telling import tell_conversation
 from tools_admin.services import agent_for
 
+R = TypeVar("R", bound=HttpResponseBase)
+
 MOST_MESSAGES = 5_000
+MOST_FILES = 200  # each picture among them is drawn anew while somebody waits
 MOST_CHARS = 1_000_000  # of one message: an answer may be longer than what people may send
 _IGNORED = "For reading: an import makes none of it."
+
+
+class ExportedFile(StrictSchema):
+    """A file of a message. Its bytes are an entry of the ZIP; JSON alone has none, and brings none back."""
+
+    name: str = Field(min_length=1, max_length=300, description="Its entry in the ZIP.")
+    filename: str = Field(max_length=200)
+    size: int = Field(0, ge=0, description=_IGNORED)
+    sha256: str = Field("", max_length=64)
 
 
 class ExportedMessage(StrictSchema):
@@ -41,6 +56,7 @@ class ExportedMessage(StrictSchema):
     feedback: Literal["", "good", "bad"] = ""
     created_at: str = Field("", max_length=40, description=_IGNORED)
     run: UUID | None = Field(None, description=_IGNORED)
+    files: list[ExportedFile] = Field([], max_length=MOST_FILES)
 
 
 class ConversationFile(StrictSchema):
@@ -67,6 +83,8 @@ class ConversationFile(StrictSchema):
             known.add(message.id)
         if self.branch and self.branch not in known:
             raise ValueError("the branch ends with a message that is not there")
+        if len({file.name for message in self.messages for file in message.files}) > MOST_FILES:
+            raise ValueError(f"it has more than {MOST_FILES} files; its JSON can be brought back without them")
         return self
 
 
@@ -99,8 +117,12 @@ def export_run(run: Run) -> dict[str, Any]:
 
 
 @transaction.atomic(durable=True)
-def import_conversation(user: User, file: ConversationFile) -> Conversation:
-    """A conversation of the importer with the file's words: new ids, times of now, no runs."""
+def import_conversation(
+    user: User, file: ConversationFile, attachments: Mapping[UUID, list[UUID]] | None = None
+) -> Conversation:
+    """A conversation of the importer with the file's words: new ids, times of now, no runs. `attachments` are unsent
+    ones of the importer, by the file's messages."""
+    given = attachments or {}
     conversation = Conversation.objects.create(user=user, agent=agent_for(user), title=clean(file.title))
     ids = {message.id: uuid4() for message in file.messages}
     now = timezone.now()
@@ -114,6 +136,7 @@ def import_conversation(user: User, file: ConversationFile) -> Conversation:
             partial=message.partial,
             pinned=message.pinned,
             feedback=message.feedback if message.role == "assistant" else "",
+            attachments=given.get(message.id, []),
         )
         for message in file.messages
     ]
@@ -121,6 +144,8 @@ def import_conversation(user: User, file: ConversationFile) -> Conversation:
     for number, message in enumerate(made):  # siblings are told apart by their times
         message.created_at = now + timedelta(microseconds=number - len(made))
     Message.objects.bulk_update(made, ["created_at"], batch_size=500)
+    taken = Attachment.objects.visible_to(user).unsent().filter(id__in=[id for ids in given.values() for id in ids])
+    taken.update(conversation=conversation)
     if file.branch:
         conversation.leaf_id = ids[file.branch]
         conversation.save(update_fields=["leaf"])
@@ -131,11 +156,15 @@ def import_conversation(user: User, file: ConversationFile) -> Conversation:
 def download(exported: dict[str, Any], format: Literal["json", "markdown"]) -> HttpResponse:
     """The export as a file to save."""
     if format == "json":
-        response = HttpResponse(to_json(exported), content_type="application/json; charset=utf-8")
-    else:
-        response = HttpResponse(_markdown(exported), content_type="text/markdown; charset=utf-8")
+        return as_file(
+            HttpResponse(to_json(exported), content_type="application/json; charset=utf-8"), exported, "json"
+        )
+    return as_file(HttpResponse(_markdown(exported), content_type="text/markdown; charset=utf-8"), exported, "md")
+
+
+def as_file(response: R, exported: dict[str, Any], ending: str) -> R:
     name = re.sub(r"[^A-Za-z0-9]+", "-", exported["title"])[:60].strip("-") or "export"
-    response["Content-Disposition"] = f'attachment; filename="{name}.{"json" if format == "json" else "md"}"'
+    response["Content-Disposition"] = f'attachment; filename="{name}.{ending}"'
     return response
 
 

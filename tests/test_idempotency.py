@@ -95,6 +95,10 @@ CALLS: dict[str, Callable[[User], tuple[str, Any]]] = {
     "/collections/{collection_id}/documents": _collection,
     "/conversations": lambda user: ("/conversations", {"title": "Once"}),
     "/conversations/import": lambda user: ("/conversations/import", _FILE),
+    "/conversations/import/file": lambda user: (
+        "/conversations/import/file",
+        lambda: SimpleUploadedFile("x.json", json.dumps(_FILE).encode()),
+    ),
     "/conversations/{conversation_id}/collect": lambda user: (_returned(user), {}),
     "/conversations/{conversation_id}/messages": lambda user: (
         f"/conversations/{make_conversation(user).id}/messages",
