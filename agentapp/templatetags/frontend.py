@@ -24,7 +24,7 @@ ICONS = (
     "key-round", "life-buoy", "list-tree", "loader-circle", "log-out", "mail", "menu", "message-square", "monitor",
     "moon", "paperclip", "pen-line", "pencil", "pin", "pin-off", "plug", "refresh-cw", "rotate-ccw", "scale",
     "search", "settings", "shrink", "square", "square-pen", "sun", "thumbs-down", "thumbs-up", "trash",
-    "triangle-alert", "undo-2", "user", "waypoints", "wifi-off", "wrench", "x",
+    "triangle-alert", "undo-2", "upload", "user", "waypoints", "wifi-off", "wrench", "x",
 )
 # fmt: on
 

@@ -87,6 +87,21 @@ def test_what_is_added_reaches_the_model_and_stands_on_the_message(
     with page.expect_download() as download:
         question.get_by_role("link", name="notes.txt").first.click()
     assert download.value.suggested_filename == "notes.txt"
+    _exported_and_imported(page, options["viewport"]["width"])
+
+
+def _exported_and_imported(page: Page, width: int) -> None:
+    before = page.url
+    page.locator("[data-conversation-menu][data-current]").click()
+    look(page, f"export-{width}")
+    with page.expect_download() as download:
+        page.locator("[data-action=export]").click()
+    assert download.value.suggested_filename.endswith(".zip")
+    page.locator("[data-import-file]").set_input_files(download.value.path())
+    page.wait_for_url(lambda url: url not in (before, ""))
+    expect(page.locator(".question-files li")).to_have_count(3)
+    expect(page.locator(".answer")).to_have_text("I see 1 picture, and the secret is 42.")
+    look(page, f"imported-{width}")
 
 
 def test_files_can_be_dropped_pasted_and_removed_with_the_keyboard(visit: OpenPage, person: Person) -> None:

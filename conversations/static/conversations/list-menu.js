@@ -1,4 +1,4 @@
-/* What can be done with a conversation: rename, pin, archive, delete. */
+/* What can be done with a conversation: rename, pin, archive, export, delete. */
 
 import { ApiError, request } from "#app/api.js";
 import { one, setText } from "#app/dom.js";
@@ -25,6 +25,7 @@ export function startConversationMenu(list, page) {
     one("[data-action=unpin]", menu).hidden = !pinned;
     one("[data-action=archive]", menu).hidden = list.showsArchived;
     one("[data-action=unarchive]", menu).hidden = !list.showsArchived;
+    one("[data-action=export]", menu).setAttribute("href", `/api/v1/conversations/${id}/export?format=zip`);
     openMenu(menu, button);
   });
 
@@ -55,6 +56,7 @@ export function startConversationMenu(list, page) {
     unpin: () => change({ pinned: false }),
     archive: () => change({ archived: true }, gettext("Archived. You find it under your name, “Archived conversations”.")),
     unarchive: () => change({ archived: false }, gettext("Back in the list.")),
+    export: () => {}, // a link: the browser saves it
     rename: () => {
       const dialog = openDialog("#rename-dialog", async () => {
         const title = input.value.trim();

@@ -3,6 +3,7 @@
 import { one, setText } from "#app/dom.js";
 import { startMenus } from "#app/menu.js";
 import { ConversationList } from "#chat/list.js";
+import { startImport } from "#chat/importing.js";
 import { startConversationMenu } from "#chat/list-menu.js";
 import { WaitingCount } from "#chat/waiting.js";
 
@@ -23,6 +24,7 @@ export function setTitle(title) {
 
 startMenus();
 startConversationMenu(list, { current: () => shown.conversation, renamed: setTitle });
+startImport();
 
 // A drawer that was open must not stay above a window that has grown wide.
 matchMedia("(width > 52rem)").addEventListener("change", ({ matches }) => {
