@@ -142,7 +142,8 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         watch = self._watches.get(sent.conversation.id)
         if watch is None:
             watch = self._watches[sent.conversation.id] = Watch(self.user, sent.conversation.id, {}, self._outbox)
-        await watch.follow(sent.run.id)  # no other run of the conversation is going on
+        # No other run of the conversation is going on.
+        await watch.follow(sent.run.id, new=not (sent.injected or sent.again))
 
     async def recall(self, action: dict[str, Any]) -> None:
         await in_thread(recalling.recall_message, self.user, UUID(str(action["message"])))

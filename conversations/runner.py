@@ -66,6 +66,7 @@ class RunExecution:
         self, claimed: Claim, writer: Writer, appender: Appender, models: ModelClients, permissions: Permissions
     ) -> None:
         self.claimed = claimed
+        self.begun = asyncio.Event()  # the rows that it needs before its first call were read, or it ended before
         self._writer, self._models = writer, models
         self._permissions = permissions
         self._log = appender.open(claimed.run, claimed.epoch)
@@ -116,6 +117,7 @@ class RunExecution:
             text = f"Something went wrong inside. An administrator finds it in the log under {self.claimed.run}."
             await self._end(Run.Status.FAILED, "internal", error=text)
         finally:
+            self.begun.set()
             await self._log.close()
 
     async def read_interrupts(self) -> None:
@@ -151,7 +153,7 @@ class RunExecution:
             await self._transition(put_back)
 
     async def _work(self) -> None:
-        prepared, journal, said = await with_files_read(self._begin)
+        prepared, journal, said = await self._prepare()
         self._journal = journal
         journal.before_model = self._claim_interrupts
         self._answer = answer = Answer(journal, self._log)
@@ -196,6 +198,15 @@ class RunExecution:
 
         if isinstance(prepared.equipment.model, ModelChain):
             prepared.equipment.model.on_fallback = follow
+
+    async def _prepare(self) -> tuple[Prepared, DatabaseJournal, list[Said]]:
+        try:
+            return await patiently(self._begin)
+        except Unread:  # files take their time: others begin meanwhile
+            self.begun.set()
+            return await with_files_read(self._begin)
+        finally:
+            self.begun.set()
 
     def _begin(self) -> tuple[Prepared, DatabaseJournal, list[Said]]:
         """All reading before the first call, in one go."""

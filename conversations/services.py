@@ -46,6 +46,7 @@ class Sent:
     message: Message
     run: Run
     injected: bool
+    again: bool = False  # it was on record before
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +254,7 @@ def _sent_before(user: "User", client_id: str) -> Sent | None:
         return None
     message = Message.objects.select_related("conversation").get(id=found[0])
     run = message.run or Run.objects.filter(message=message).order_by("created_at").first()
-    return Sent(message.conversation, message, run, message.injected) if run else None
+    return Sent(message.conversation, message, run, message.injected, again=True) if run else None
 
 
 def _conversation(user: "User", conversation_id: UUID | None, content: str, agent: int | None) -> Conversation:

@@ -60,9 +60,10 @@ class Watch:
         for run in await in_thread(_runs_to_follow, self._user, self._conversation, list(self._after)):
             await self.follow(run)
 
-    async def follow(self, run: UUID) -> None:
+    async def follow(self, run: UUID, *, new: bool = False) -> None:
         if run not in self._followed:
-            self._followed[run] = follow = Follow(run, self._after.get(run, 0), self._outbox, Snapshot.message)
+            follow = Follow(run, self._after.get(run, 0), self._outbox, Snapshot.message, new=new)
+            self._followed[run] = follow
             try:
                 await follow.begin()
             except BaseException:
@@ -77,11 +78,12 @@ class Watch:
 class Follow:
     """One run for one client: durable events in `seq` order without a gap, whatever order they become known in.
 
+    A `new` run was queued by this client's request: nothing was missed that its live log does not have.
     It ends by itself after `done`; then `ended` is set.
     """
 
-    def __init__(self, run: UUID, seq: int, outbox: Outbox, show: Show) -> None:
-        self.run, self.seq = run, seq
+    def __init__(self, run: UUID, seq: int, outbox: Outbox, show: Show, *, new: bool = False) -> None:
+        self.run, self.seq, self._new = run, seq, new
         self.ended = asyncio.Event()
         self._outbox, self._show = outbox, show
         # Entries that wait for the snapshot, or for a hole to be filled; None: they go out as they come.
@@ -92,17 +94,21 @@ class Follow:
     async def begin(self) -> None:
         try:
             entries = await process_hub().join(run_key(self.run), self._deliver)
-            position = max((seq for seq, _ in entries if seq is not None), default=None)
-            status = await self._catch_up(position)
-            text, attempt = answer_so_far(entries)
+            if self._new:  # a question to the database would wait behind all that others send at this moment
+                status, text, attempt = str(Run.Status.QUEUED), "", 0
+                held, self._held, self._held_bytes = self._held or (), deque(), 0
+                for entry in (*entries, *held):
+                    self._hold(self._held, entry)
+            else:
+                status = await self._catch_up(max((seq for seq, _ in entries if seq is not None), default=None))
+                text, attempt = answer_so_far(entries)
             for body in self._show(Snapshot(self.run, self.seq, status, text, attempt)):
                 await self._outbox.offer(body)
             if status not in Run.ACTIVE:
                 self.end()
-            elif await self._release():
-                process_follows().add(self)
-            else:
-                process_follows().add(self)
+                return
+            process_follows().add(self)
+            if not await self._release():
                 await self.fill()
         except BaseException:
             self.end()

@@ -28,6 +28,7 @@ from tools_admin.clients import ModelClients
 
 log = logging.getLogger(__name__)
 
+BEGIN_AT_ONCE = 2  # runs of a burst: the first ones reach their models while others still wait to be claimed
 READ_AT_ONCE = 2  # documents that nobody waits for yet
 
 
@@ -58,6 +59,7 @@ class Worker:
         self._runs: dict[UUID, _Held] = {}
         self._comparisons: set[asyncio.Task[None]] = set()
         self._draining = False
+        self._beginning = asyncio.Semaphore(BEGIN_AT_ONCE)
         self._reader = asyncio.Semaphore(READ_AT_ONCE)
         self._background: list[asyncio.Task[None]] = []
         threading.Thread(target=self._live, name="runs", daemon=True).start()
@@ -109,13 +111,15 @@ class Worker:
         if run_id in self._runs:
             await self._renew()  # its own lease may have run out, as in an outage of the database
             return
-        claimed = await in_thread(claims.claim, run_id, self.name)
-        if claimed is None:
-            return
-        reach("K2")
-        execution = RunExecution(claimed, self._writer, self._appender, self._models, self._permissions)
-        held = _Held(execution, asyncio.create_task(execution.execute(), name=f"run {run_id}"))
-        self._runs[run_id] = held
+        async with self._beginning:
+            claimed = await in_thread(claims.claim, run_id, self.name)
+            if claimed is None:
+                return
+            reach("K2")
+            execution = RunExecution(claimed, self._writer, self._appender, self._models, self._permissions)
+            held = _Held(execution, asyncio.create_task(execution.execute(), name=f"run {run_id}"))
+            self._runs[run_id] = held
+            await execution.begun.wait()
         try:
             await asyncio.wait([held.task])
         finally:

@@ -66,9 +66,9 @@ class State:
 class Connection:
     """A page while it is connected: applies what comes, at its own pace."""
 
-    def __init__(self, run: Run, state: State) -> None:
+    def __init__(self, run: Run, state: State, *, new: bool = False) -> None:
         self._outbox = Outbox(lambda: None)
-        self._follow = watch.Follow(run.id, state.seq, self._outbox, watch.Snapshot.message)
+        self._follow = watch.Follow(run.id, state.seq, self._outbox, watch.Snapshot.message, new=new)
         self._state = state
         self._task = asyncio.create_task(self._live())
 
@@ -133,8 +133,10 @@ async def play(number: int, run: Run, appender: Appender, client: Any) -> None:
     worker = Worker(run, appender.open(run.id, 1))
     steady, pages = State(), [State() for _ in range(PAGES)]
     connected: dict[int, Connection] = {}
-    always = Connection(run, steady)
+    sent = chance.randrange(8)  # the page that sent the message is there from the beginning, or a little later
     for step in range(STEPS):
+        if step == sent:
+            always = Connection(run, steady, new=True)
         await _work(chance, worker, step)
         await _break(chance, run, client)
         page = chance.randrange(PAGES)
