@@ -54,7 +54,7 @@ def _chosen(run: Run, clients: ModelClients, images: bool) -> list[LanguageModel
         "reason": choice.reason,
         "chain": [row.pk for row in choice.models],
     }
-    Run.objects.filter(id=run.id, epoch=run.epoch).update(model=run.model)
+    Run.objects.filter(id=run.id, epoch=run.epoch).update(model=run.model, agent_version=run.agent_version)
     return list(choice.models)
 
 

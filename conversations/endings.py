@@ -1,6 +1,7 @@
 """What a run leaves open when it ends: every started call and every started step gets an end."""
 
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from django.db import connection
 from django.utils import timezone
@@ -12,17 +13,19 @@ STOPPED = "Stopped while it was going on; its effect may have happened."
 
 
 class Open(NamedTuple):
-    """What there is to close: of most runs nothing."""
+    """What there is to close: of most runs nothing. `leaf` is the end of the conversation's branch, which only messages
+    to the run move while it is going on."""
 
     calls: bool
     steps: bool
     approvals: bool
     questions: bool
     interrupts: bool
+    leaf: UUID | None
 
 
 def what_is_open(run: Run) -> Open:
-    """One query instead of five."""
+    """One query instead of six."""
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -32,9 +35,10 @@ def what_is_open(run: Run) -> Open:
                  WHERE run_id = %(run)s AND channel = 'step' AND data->>'type' IN ('thinking', 'iteration')),
                 EXISTS (SELECT 1 FROM conversations_approval WHERE run_id = %(run)s AND state = 'pending'),
                 EXISTS (SELECT 1 FROM conversations_question WHERE run_id = %(run)s AND state = 'pending'),
-                EXISTS (SELECT 1 FROM conversations_interrupt WHERE run_id = %(run)s AND state IN ('queued', 'read'))
+                EXISTS (SELECT 1 FROM conversations_interrupt WHERE run_id = %(run)s AND state IN ('queued', 'read')),
+                (SELECT leaf_id FROM conversations_conversation WHERE id = %(conversation)s)
             """,
-            {"run": run.id},
+            {"run": run.id, "conversation": run.conversation_id},
         )
         return Open(*cursor.fetchone())
 

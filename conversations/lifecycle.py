@@ -9,7 +9,7 @@ from uuid import UUID
 
 import redis
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -17,6 +17,7 @@ from django.utils import timezone
 from accounts.models import User
 from agentapp.celery import hint
 from agentapp.engine import EffectClass, Event
+from agentapp.plain_rows import Columns
 from conversations import allotments, claims, live
 from conversations.crash_points import reach
 from conversations.endings import close_calls, open_steps, what_is_open
@@ -27,6 +28,11 @@ from conversations.webhooks import outbox
 from tools_admin.services import agent_for
 
 log = logging.getLogger(__name__)
+
+_RUN, _MESSAGE, _EVENT = Columns(Run), Columns(Message), Columns(RunEvent)
+_HELD = f"""
+SELECT {_RUN.of("run")} FROM conversations_run run WHERE id = %s AND epoch = %s AND status = 'running' FOR UPDATE
+"""  # noqa: S608 - names of columns
 
 
 def start_run(
@@ -76,7 +82,7 @@ def end_run(
         setattr(run, name, value)
     open_now = what_is_open(run)
     left = _unseen(run) if open_now.interrupts else []
-    tip = left[0].parent_id if left else _leaf(run)
+    tip = left[0].parent_id if left else open_now.leaf
     message = _answer(run, tip) if answer else None
     if open_now.calls:
         close_calls(run)
@@ -93,7 +99,7 @@ def end_run(
     if open_now.questions:
         run.questions.pending().update(state=Question.State.SUPERSEDED)
     add_events(run, [*closing, KeyedEvent.of("end/done", Event("done", _done(run, message)))], ended=True)
-    run.save()
+    _RUN.save(run)
     outbox.tell_end(run)
     leaf = _hand_over(run, left, message.id if message else tip)
     Conversation.objects.filter(id=run.conversation_id).update(updated_at=Now(), leaf=leaf)
@@ -103,7 +109,10 @@ def end_run(
 
 def held(run_id: UUID, epoch: int) -> Run | None:
     """The locked row, if the run still belongs to this epoch."""
-    return Run.objects.select_for_update().filter(id=run_id, epoch=epoch, status=Run.Status.RUNNING).first()
+    with connection.cursor() as cursor:
+        cursor.execute(_HELD, [run_id, epoch])
+        found = cursor.fetchone()
+    return _RUN.row(iter(found)) if found else None
 
 
 def put_back(run: Run, *, reason: str = "", delay: float = 0.0) -> None:
@@ -160,7 +169,7 @@ def add_events(run: Run, events: list[KeyedEvent], *, ended: bool = False) -> No
         RunEvent(run=run, seq=run.next_seq + n, channel=e.channel, data=e.data, key=e.key, at=at)
         for n, e in enumerate(events)
     ]
-    RunEvent.objects.bulk_create(rows)
+    _EVENT.insert(rows)
     run.next_seq += len(rows)
     if not ended:
         Run.objects.filter(id=run.id).update(next_seq=run.next_seq)
@@ -187,13 +196,8 @@ def wake(run_id: UUID) -> None:
         log.warning("The live channel does not answer (%s). Run %s stops with the next heartbeat.", error, run_id)
 
 
-def _leaf(run: Run) -> UUID | None:
-    """While a run is going on only messages to it move the end of the branch."""
-    return Conversation.objects.filter(id=run.conversation_id).values_list("leaf", flat=True).get()
-
-
 def _answer(run: Run, parent: UUID | None) -> Message:
-    return Message.objects.create(
+    message = Message(
         conversation_id=run.conversation_id,
         parent_id=parent,
         run=run,
@@ -201,6 +205,8 @@ def _answer(run: Run, parent: UUID | None) -> Message:
         content=run.answer,
         partial=run.status != Run.Status.COMPLETED,
     )
+    _MESSAGE.insert([message])
+    return message
 
 
 def _done(run: Run, message: Message | None) -> dict[str, Any]:

@@ -12,13 +12,16 @@ from django.utils.text import slugify
 from accounts.models import User
 from agentapp.engine import ChatModel, DraftRules, Limits, Message, Tool, Workflow, budget_for
 from agentapp.engine.messages import Content
+from agentapp.plain_rows import Columns
 from conversations.allotments import Allotted, settle_lost, unlimited
 from conversations.approvals import draft_rules
 from conversations.binding import bound_models
 from conversations.completions.wire import talk
+from conversations.errors import LeaseLost
 from conversations.history import history
 from conversations.lifecycle import held
 from conversations.models import Asked, Run
+from conversations.models import Message as MessageRow
 from conversations.pricing import Pricing
 from conversations.reading import PROMPT_CHARS
 from conversations.talk import talk_of
@@ -165,15 +168,28 @@ def slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", slugify(name).lower()).strip("_")[:50] or "agent"
 
 
+_RUN, _MESSAGE, _USER, _ASKED = Columns(Run), Columns(MessageRow), Columns(User), Columns(Asked)
+_READ = f"""
+SELECT {_RUN.of("run")}, {_MESSAGE.of("message")}, {_USER.of("person")}, {_ASKED.of("asked")}
+FROM conversations_run run
+JOIN conversations_message message ON message.id = run.message_id
+JOIN accounts_user person ON person.id = run.user_id
+LEFT JOIN conversations_asked asked ON asked.run_id = run.id
+WHERE run.id = %s
+"""  # noqa: S608 - names of columns
+
+
 def prepare(run_id: UUID, clients: ModelClients) -> Prepared:
-    """Reads agent, tools, model and history. Raises NoModel, Unread, ModelUnavailable (the demo model is loading)."""
-    run = Run.objects.select_related("message", "agent_version", "user", "asked").get(id=run_id)
-    run.agent = _agent_of(run)
-    spoken = talk_of(run)
-    models = bound_models(run, clients, images=spoken.has_pictures)
+    """Reads agent, tools, model and history. Raises NoModel, Unread, LeaseLost,
+    ModelUnavailable (the demo model is loading)."""
+    run = _read(run_id)
     asked: Asked | None = getattr(run, "asked", None)
-    kit = equip(run.agent, run.user, models, clients, asked.options if asked else None)
-    equipment = _extended(kit, run, clients, images=spoken.has_pictures)
+    with configuration.at_one_moment(run.user):
+        run.agent = _agent_of(run)
+        spoken = talk_of(run)
+        models = bound_models(run, clients, images=spoken.has_pictures)
+        kit = equip(run.agent, run.user, models, clients, asked.options if asked else None)
+        equipment = _extended(kit, run, clients, images=spoken.has_pictures)
     tell_run(run)
     _settle_lost(run)
     budget = budget_for(equipment.model)
@@ -192,6 +208,20 @@ def prepare(run_id: UUID, clients: ModelClients) -> Prepared:
     return Prepared(run, equipment, pricing, unlimited(run), spoken.query, before, pictures, problems)
 
 
+def _read(run_id: UUID) -> Run:
+    """With its message, its person, and what a program asked for."""
+    with connection.cursor() as cursor:
+        cursor.execute(_READ, [run_id])
+        found = cursor.fetchone()
+    if found is None:
+        raise LeaseLost  # deleted with its conversation
+    values = iter(found)
+    run, run.message, run.user = _RUN.row(values), _MESSAGE.row(values), _USER.row(values)
+    asked = _ASKED.row(values)
+    Run._meta.get_field("asked").set_cached_value(run, asked if asked.pk else None)
+    return run
+
+
 def _settle_lost(run: Run) -> None:
     """What the worker before left open when it died."""
     if run.reserved_cost or run.reserved_tokens:
@@ -206,7 +236,8 @@ def _agent_of(run: Run) -> Agent | None:
     """The agent as it was when the run began: changed since, it is another one for other runs only."""
     if run.agent_version is None and run.agent_id is not None:
         run.agent_version = configuration.publish(run.agent_id)
-        Run.objects.filter(id=run.id, epoch=run.epoch).update(agent_version=run.agent_version)
+        if run.model:  # else it is kept together with that
+            Run.objects.filter(id=run.id, epoch=run.epoch).update(agent_version=run.agent_version)
     return run.agent_version.as_agent() if run.agent_version else None
 
 

@@ -77,7 +77,9 @@ class Talk:
 
     def problems(self, *, sees: bool, model: str) -> list[tuple[str, str]]:
         """Names of the run's own files that its `model` goes without, and why, in the person's language."""
-        found = []
+        found: list[tuple[str, str]] = []
+        if not self.files:
+            return found
         with override(self.rows[-1].conversation.user.language or settings.LANGUAGE_CODE):
             for file in filter(None, map(self.files.get, self.rows[-1].attachments)):
                 if file.problem:

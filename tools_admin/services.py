@@ -8,7 +8,7 @@ from django.conf import settings
 from accounts.models import User
 from tools_admin.clients import ModelClients, chat_chain
 from tools_admin.errors import NoModel
-from tools_admin.kept import Kept
+from tools_admin.kept import Kept, at_one_moment
 from tools_admin.models import Agent, Provider
 from tools_admin.routing import Choice, Situation, choose, choose_for_role
 from tools_admin.seeding import seed, sync_environment
@@ -21,6 +21,7 @@ __all__ = [
     "Situation",
     "agent_for",
     "agents_for",
+    "at_one_moment",
     "chat_chain",
     "choose",
     "choose_for_role",
