@@ -21,7 +21,7 @@ CHARS_PER_TOKEN = 4
 
 def bound_models(run: Run, clients: ModelClients, *, images: bool = False) -> list[LanguageModel]:
     """The models of the run's beginning that are still there, the one in use first; else a new choice, kept with its
-    reason. Raises NoModel, and ModelUnavailable while the demo model is being loaded."""
+    reason. Raises NoModel, NothingFits, and ModelUnavailable while the demo model is being loaded."""
     models = _kept(run) or _chosen(run, clients, images)
     if models[0].provider.source == Provider.Source.DEMO:
         status = configuration.demo_status()
@@ -43,11 +43,14 @@ def _chosen(run: Run, clients: ModelClients, images: bool) -> list[LanguageModel
     situation = configuration.Situation(
         tools=bool(run.agent_id or (asked and asked.call.get("tools"))),
         images=images or bool(asked and has_images(asked)),
+        calls=bool(asked and asked.call.get("tools")),
         tokens=cache(lambda: _size(run)),
         budget_left=cache(lambda: _budget_left(run)),
         paused=clients.health.paused,
     )
     choice = configuration.choose(run.agent, run.user, situation, route=asked.route if asked else "")
+    if asked:
+        configuration.check_fits(choice, situation, asked.route)
     run.model = {
         **_named(choice.model),
         "route": choice.route,

@@ -13,7 +13,7 @@ from accounts.rates import count_message
 from conversations import tree
 from conversations.errors import NotAQuestion, NotFound, RunActive
 from conversations.lifecycle import start_run
-from conversations.models import Conversation, Message, Run
+from conversations.models import Asked, Conversation, Message, Run
 from conversations.services import Place, Sent, send_message, set_leaf
 
 
@@ -49,7 +49,8 @@ def regenerate(user: User, message_id: UUID) -> Run:
                 raise NotFound("message")
             _refuse_while_running(message.conversation)
             mode = message.run.mode if message.run else ""
-            run = start_run(question, user, mode=mode, api_key_id=user.by_key_id)
+            asked = Asked.objects.filter(run__message=question).order_by("run__created_at").last()
+            run = start_run(question, user, mode=mode, asked=asked, api_key_id=user.by_key_id)
             set_leaf(message.conversation, question)
     except IntegrityError:
         raise RunActive from None

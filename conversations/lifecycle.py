@@ -36,10 +36,18 @@ SELECT {_RUN.of("run")} FROM conversations_run run WHERE id = %s AND epoch = %s 
 
 
 def start_run(
-    message: Message, user: User, *, mode: str = "", copy_from: Run | None = None, api_key_id: int | None = None
+    message: Message,
+    user: User,
+    *,
+    mode: str = "",
+    copy_from: Run | None = None,
+    asked: Asked | None = None,
+    api_key_id: int | None = None,
 ) -> Run:
     """A queued run that answers `message` of this person; enqueued after commit. The conversation's agent answers, or
-    another one if that is not theirs to use any more. `copy_from`: begin with its finished records."""
+    another one if that is not theirs to use any more. `copy_from`: begin with its finished records. `asked`: answer
+    once more what a program asked another run."""
+    mode = RELAY if asked and asked.route else mode
     conversation = message.conversation
     agent = None if mode == RELAY else agent_for(user, conversation.agent_id)
     run = Run.objects.create(
@@ -54,6 +62,10 @@ def start_run(
     )
     if copy_from:
         _copy_finished(copy_from, run)
+        asked = Asked.objects.filter(run=copy_from).first()
+    if asked:
+        asked.pk, asked.run = None, run
+        asked.save()
     after_commit(reach, "K1")
     after_commit(enqueue, run.id)
     after_commit(tell_run, run)
@@ -237,9 +249,6 @@ def _copy_finished(source: Run, target: Run) -> None:
     Calls that must not be repeated come along in any state: if it is not known what became of one, a person is asked.
     """
     kept = Q(state=Call.State.SUCCEEDED) | Q(effect_class=EffectClass.ONCE)
-    if asked := Asked.objects.filter(run=source).first():
-        asked.pk, asked.run = None, target
-        asked.save()
     finished = source.calls.filter(kept).exclude(key__startswith="answer/").order_by("id")
     copies = []
     for call in finished:

@@ -16,7 +16,7 @@ from agentapp.plain_rows import Columns
 from conversations.allotments import Allotted, settle_lost, unlimited
 from conversations.approvals import draft_rules
 from conversations.binding import bound_models
-from conversations.completions.wire import talk
+from conversations.completions.wire import prelude, talk
 from conversations.errors import LeaseLost
 from conversations.history import history
 from conversations.lifecycle import held
@@ -70,6 +70,10 @@ class Equipment:
     publishing: Publishing = field(default_factory=Publishing)
     others: Sequence[LanguageModel] = ()  # rows of all models but its own that may be asked
     request: Mapping[str, Any] = field(default_factory=dict)  # tools and form of a call that is only passed on
+
+    def instructed(self, more: str) -> "Equipment":
+        """With further instructions behind its own."""
+        return replace(self, instructions="\n\n".join(part for part in (self.instructions, more) if part))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +174,10 @@ def slug(name: str) -> str:
 
 _RUN, _MESSAGE, _USER, _ASKED = Columns(Run), Columns(MessageRow), Columns(User), Columns(Asked)
 _READ = f"""
-SELECT {_RUN.of("run")}, {_MESSAGE.of("message")}, {_USER.of("person")}, {_ASKED.of("asked")}
+SELECT {_RUN.of("run")}, {_MESSAGE.of("message")}, {_USER.of("person")}, {_ASKED.of("asked")}, (
+    SELECT (array_agg(began.id ORDER BY began.id))[1] FROM conversations_asked began
+    JOIN conversations_run other ON other.id = began.run_id AND other.conversation_id = run.conversation_id
+)
 FROM conversations_run run
 JOIN conversations_message message ON message.id = run.message_id
 JOIN accounts_user person ON person.id = run.user_id
@@ -182,7 +189,7 @@ WHERE run.id = %s
 def prepare(run_id: UUID, clients: ModelClients) -> Prepared:
     """Reads agent, tools, model and history. Raises NoModel, Unread, LeaseLost,
     ModelUnavailable (the demo model is loading)."""
-    run = _read(run_id)
+    run, began = _read(run_id)
     asked: Asked | None = getattr(run, "asked", None)
     with configuration.at_one_moment(run.user):
         run.agent = _agent_of(run)
@@ -199,17 +206,21 @@ def prepare(run_id: UUID, clients: ModelClients) -> Prepared:
     pricing = Pricing(equipment.model, [*models, *equipment.others])
     if asked is not None:
         told = talk(asked)
-        instructions = "\n\n".join(part for part in (equipment.instructions, told.instructions) if part)
-        equipment = replace(equipment, instructions=instructions, request=asked.call)
+        equipment = replace(equipment.instructed(told.instructions), request=asked.call)
         return Prepared(run, equipment, pricing, unlimited(run), told.query, told.history)
     before = history(spoken, budget // 2)
+    if began is not None:
+        instructions, first = prelude(Asked.objects.get(pk=began))
+        equipment = equipment.instructed(instructions)
+        before = [*first, *before]
     pictures = spoken.pictures([*before, Message.user(spoken.query)])
     problems = spoken.problems(sees=bool(equipment.model.abilities.get("vision")), model=str(models[0]))
     return Prepared(run, equipment, pricing, unlimited(run), spoken.query, before, pictures, problems)
 
 
-def _read(run_id: UUID) -> Run:
-    """With its message, its person, and what a program asked for."""
+def _read(run_id: UUID) -> tuple[Run, int | None]:
+    """With its message, its person, and what a program asked for; and what a program began the conversation with, which
+    holds for all that follows."""
     with connection.cursor() as cursor:
         cursor.execute(_READ, [run_id])
         found = cursor.fetchone()
@@ -219,7 +230,7 @@ def _read(run_id: UUID) -> Run:
     run, run.message, run.user = _RUN.row(values), _MESSAGE.row(values), _USER.row(values)
     asked = _ASKED.row(values)
     Run._meta.get_field("asked").set_cached_value(run, asked if asked.pk else None)
-    return run
+    return run, next(values)
 
 
 def _settle_lost(run: Run) -> None:

@@ -93,7 +93,7 @@ class RunExecution:
         except LimitReached as reached:
             await self._end(Run.Status.COMPLETED, f"limit:{reached.limit}", answer=reached.message)
         except NoModel as error:
-            await self._end(Run.Status.FAILED, "no_model", error=str(error))
+            await self._end(Run.Status.FAILED, error.reason, error=str(error))
         except ModelUnavailable as error:
             await self._wait_for_model(error)
         except ModelError as error:

@@ -2,6 +2,7 @@
 
 ToolsAdminError
 └── NoModel
+    └── NothingFits
 """
 
 
@@ -10,4 +11,13 @@ class ToolsAdminError(Exception):
 
 
 class NoModel(ToolsAdminError):
-    """No enabled model of an enabled provider is there; the message says what to do."""
+    """No enabled model of an enabled provider is there; the message says what to do. `reason` is that of a run which
+    fails for it."""
+
+    reason = "no_model"
+
+
+class NothingFits(NoModel):
+    """There are models, but none that can take what a program asks for."""
+
+    reason = "nothing_fits"

@@ -11,7 +11,7 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from tools_admin.errors import NoModel
+from tools_admin.errors import NoModel, NothingFits
 from tools_admin.kept import Kept
 from tools_admin.models import Agent, LanguageModel, Provider, Route, RouteEntry
 
@@ -27,11 +27,13 @@ class Situation:
     """What conditions of routes ask about. Size and budget are asked for only where an entry depends on them.
 
     `tokens` is the estimated size of the conversation, `budget_left` what is left of the tightest budget in per cent
-    (None: there is none), `paused` the models whose circuit breaker is open.
+    (None: there is none), `paused` the models whose circuit breaker is open. `calls`: whoever asks brings tools that a
+    model must call natively.
     """
 
     tools: bool = False
     images: bool = False
+    calls: bool = False
     tokens: Callable[[], int] = int
     budget_left: Callable[[], int | None] = _everything
     at: time = field(default_factory=lambda: localtime().time())
@@ -74,6 +76,19 @@ def choose(
             if model.pk == pinned:
                 return Choice([model], _("the model of the agent %(agent)s") % {"agent": agent.name})
     return _default_choice(usable, pinned is not None, instead)
+
+
+def check_fits(choice: Choice, situation: Situation, route: str) -> None:
+    """For programs, which know what they send: no other model stands in for those of the `route` (empty: an agent's),
+    and none takes what it cannot read. Raises `NothingFits`."""
+    why = []
+    if route and not choice.route and (choice.passed or route != GENERAL):
+        why = [f"{model}: {text}" for model, text in choice.passed] or [_("it has no model for you")]
+    elif lack := _lack(choice.model, situation):
+        why = [f"{choice.model}: {lack}"]
+    if why:
+        text = _("No model can take this request: %(why)s. Ask another one, or change the request.")
+        raise NothingFits(text % {"why": "; ".join(why)})
 
 
 def choose_for_role(role: str, user: User | None, situation: Situation | None = None) -> Choice | None:
@@ -140,11 +155,17 @@ def _objection(entry: RouteEntry, granted: bool, situation: Situation) -> str:
         return _("it is for other groups")
     if (entry.tools == "with" and not situation.tools) or (entry.tools == "without" and situation.tools):
         return _("only for runs with tools") if entry.tools == "with" else _("only for runs without tools")
-    if situation.images and not entry.model.vision:
-        return _("it does not see images")
+    if lack := _lack(entry.model, situation):
+        return lack
     if (entry.images == "with" and not situation.images) or (entry.images == "without" and situation.images):
         return _("only for runs with images") if entry.images == "with" else _("only for runs without images")
     return _size_objection(entry, situation) or _budget_objection(entry, situation) or _time_objection(entry, situation)
+
+
+def _lack(model: LanguageModel, situation: Situation) -> str:
+    if situation.images and not model.vision:
+        return _("it does not see images")
+    return _("it does not call tools") if situation.calls and not model.tool_call else ""
 
 
 def _size_objection(entry: RouteEntry, situation: Situation) -> str:

@@ -10,7 +10,7 @@ from tools_admin.clients import ModelClients, chat_chain
 from tools_admin.errors import NoModel
 from tools_admin.kept import Kept, at_one_moment
 from tools_admin.models import Agent, Provider
-from tools_admin.routing import Choice, Situation, choose, choose_for_role
+from tools_admin.routing import Choice, Situation, check_fits, choose, choose_for_role
 from tools_admin.seeding import seed, sync_environment
 from tools_admin.toolbox import engine_tools, tools_for
 from tools_admin.versions import publish
@@ -23,6 +23,7 @@ __all__ = [
     "agents_for",
     "at_one_moment",
     "chat_chain",
+    "check_fits",
     "choose",
     "choose_for_role",
     "default_agent",

@@ -165,6 +165,7 @@ _FAILURES: dict[str, tuple[int, str, str]] = {
     "context_irreducible": (400, "invalid_request_error", "context_length_exceeded"),
     "content_filtered": (400, "invalid_request_error", "content_filter"),
     "model_error": (400, "invalid_request_error", "model_error"),
+    "nothing_fits": (400, "invalid_request_error", "nothing_fits"),
     "no_model": (503, "server_error", "no_model"),
     "model_refused": (503, "server_error", "model_refused"),
     "model_unavailable": (503, "server_error", "model_unavailable"),

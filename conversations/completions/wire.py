@@ -28,6 +28,17 @@ def talk(asked: Asked) -> Talk:
     return Talk(instructions, said[:-1], said[-1].content)
 
 
+def prelude(asked: Asked) -> tuple[str, list[Message]]:
+    """What stands before the conversation that a page goes on with: the instructions, and all before the message that
+    the page shows as the first. Pictures are not told again."""
+    last = max((n for n, message in enumerate(asked.messages) if message["role"] == "user"), default=0)
+    messages = repair_history(
+        _message({**wire, "content": text_of(wire.get("content"))}) for wire in asked.messages[:last]
+    )
+    instructions = "\n\n".join(message.text for message in messages if message.role == "system")
+    return instructions, [message for message in messages if message.role != "system"]
+
+
 def has_images(asked: Asked) -> bool:
     return any(_images(message.get("content")) for message in asked.messages)
 

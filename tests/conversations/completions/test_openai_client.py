@@ -1,8 +1,10 @@
 """What the OpenAI client does elsewhere it does here: asks, streams, uses tools, reads forms, and takes errors."""
 
 import json
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from uuid import UUID
 
 import openai
 import pytest
@@ -273,6 +275,89 @@ def test_the_calls_stay_out_of_the_list_but_on_record(product: Product, person: 
     client.chat.completions.create(model=ROUTE, messages=ask("Hello"))
     rows = "SELECT archived, title FROM conversations_conversation WHERE user_id = %s"
     assert product.sql(rows, person.id) == [(True, "Hello")]
+
+
+def _said(request: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(m["role"], m["content"]) for m in request["messages"]]
+
+
+def _settled(product: Product, person: Person, run: str) -> dict[str, Any]:
+    def ended() -> Any:
+        found = call(product, person, "GET", f"/api/v1/runs/{run}")[1]
+        return found if found["status"] in ("completed", "failed", "cancelled") else None
+
+    return dict(eventually(ended, "the run has ended"))
+
+
+@pytest.mark.parametrize("by", ["route", "agent"])
+def test_a_page_goes_on_with_all_that_a_program_said(
+    product: Product, person: Person, client: OpenAI, agent: str, by: str
+) -> None:
+    told: list[Any] = [
+        {"role": "system", "content": "Answer like a pirate."},
+        {"role": "user", "content": "My name is Ada."},
+        {"role": "assistant", "content": "Ahoy, Ada."},
+        *ask("Good morning"),
+    ]
+    reply = client.chat.completions.create(model=ROUTE if by == "route" else agent, messages=told, temperature=0.5)
+    first = _settled(product, person, str(UUID(reply.id.removeprefix("chatcmpl-"))))
+    messages = f"/api/v1/conversations/{first['conversation']}/messages"
+    answer = call(product, person, "GET", messages)[1]["items"][-1]["id"]
+
+    def asked(method: str, path: str, body: Any = None) -> list[tuple[str, str]]:
+        product.model.requests.clear()
+        made = call(product, person, method, path, body)[1]
+        assert _settled(product, person, made.get("run") or made["id"])["status"] == "completed"
+        return _said(product.model.requests[0])
+
+    again = asked("POST", f"/api/v1/messages/{answer}/regenerate")
+    assert "Answer like a pirate." in again[0][1]
+    assert again[1:] == [("user", "My name is Ada."), ("assistant", "Ahoy, Ada."), ("user", "Good morning")]
+    assert product.model.requests[0]["temperature"] == 0.5, "it is the same request"
+    edited = asked("POST", f"/api/v1/messages/{first['message']}/edit", {"content": "Good evening"})
+    assert "Answer like a pirate." in edited[0][1]
+    assert edited[1:] == [("user", "My name is Ada."), ("assistant", "Ahoy, Ada."), ("user", "Good evening")]
+    further = asked("POST", messages, {"content": "And now?"})
+    assert "Answer like a pirate." in further[0][1]
+    assert further[1:4] == edited[1:] and further[-1] == ("user", "And now?")
+
+
+@pytest.fixture
+def route(product: Product) -> Iterator[str]:
+    """A route of its own with the one model, which neither sees nor calls tools."""
+    [(name,)] = product.sql(
+        "INSERT INTO tools_admin_route (name, description, enabled) VALUES ('plain', '', true) RETURNING name"
+    )
+    [(model,)] = product.sql("UPDATE tools_admin_languagemodel SET tool_call = false RETURNING id")
+    product.execute(
+        "INSERT INTO tools_admin_routeentry (route_id, model_id, position, tools, images)"
+        " SELECT id, %s, 0, 'any', 'any' FROM tools_admin_route WHERE name = 'plain'",
+        model,
+    )
+    yield f"route-{name}"
+    product.execute("DELETE FROM tools_admin_routeentry; DELETE FROM tools_admin_route WHERE name = 'plain'")
+    product.execute("UPDATE tools_admin_languagemodel SET tool_call = true")
+
+
+@pytest.mark.parametrize("which", ["plain", "general"])
+def test_a_request_that_no_model_of_the_route_can_take_is_refused_in_words(
+    product: Product, client: OpenAI, route: str, which: str
+) -> None:
+    wanted = route if which == "plain" else ROUTE
+    seen = [
+        {"type": "text", "text": "What is it?"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,x"}},
+    ]
+    product.model.requests.clear()
+    for request, words in (
+        ({"messages": [{"role": "user", "content": seen}]}, "does not see images"),
+        ({"messages": ask("Hi"), "tools": [WEATHER]}, "does not call tools"),
+    ):
+        with pytest.raises(openai.BadRequestError, match=words) as caught:
+            client.chat.completions.create(model=wanted, **request)
+        assert caught.value.code == "nothing_fits"
+    assert product.model.requests == [], "no other model answers in their place"
+    assert client.chat.completions.create(model=wanted, messages=ask("Hi")).choices[0].message.content
 
 
 def test_an_exhausted_budget_is_a_429(product: Product, person: Person, client: OpenAI) -> None:
