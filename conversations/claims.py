@@ -104,7 +104,7 @@ def due_runs(limit: int = 500) -> list[UUID]:
     lost = Q(status=Run.Status.QUEUED, retry_at=None) & (Q(enqueued_at=None) | Q(enqueued_at__lt=stale))
     patient = Q(status=Run.Status.QUEUED, retry_at__lt=Now())
     orphaned = Q(status=Run.Status.RUNNING, lease_expires_at__lt=Now())
-    wanted = lost | patient if _database_is_young() else lost | patient | orphaned
+    wanted = lost | patient if database_is_young() else lost | patient | orphaned
     ids = list(
         Run.objects.filter(wanted)
         .exclude(status=Run.Status.QUEUED, user__in=_busy_users())
@@ -135,7 +135,8 @@ def _busy_users() -> QuerySet[Any, Any]:
     return running.filter(count__gte=settings.MAX_RUNNING_RUNS).values("user")
 
 
-def _database_is_young() -> bool:
+def database_is_young() -> bool:
+    """Whether it has just started: what waited for it comes first."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT now() < pg_postmaster_start_time() + make_interval(secs => %s)", [settings.RUN_LEASE_SECONDS]

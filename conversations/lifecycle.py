@@ -64,7 +64,7 @@ def start_run(
         _copy_finished(copy_from, run)
         asked = Asked.objects.filter(run=copy_from).first()
     if asked:
-        asked.pk, asked.run = None, run
+        asked.pk, asked.run, asked.awaited_until = None, run, None
         asked.save()
     after_commit(reach, "K1")
     after_commit(enqueue, run.id)

@@ -14,6 +14,7 @@ from conversations import claims
 from conversations.approvals import expire_approvals
 from conversations.attachments import sweep_attachments
 from conversations.comparison import services as comparisons
+from conversations.completions.presence import stop_unawaited
 from conversations.lifecycle import end_run, enqueue, wake
 from conversations.models import Run
 from conversations.questions import expire_questions
@@ -64,6 +65,7 @@ def sweep() -> None:
         comparisons.enqueue(comparison_id)
     expire_approvals()
     expire_questions()
+    stop_unawaited()
     forget_idempotent_answers()
     resume_documents()
     for delivery in outbox.due_deliveries():

@@ -17,6 +17,7 @@ from agentapp.engine import RelayAgent
 from conversations import services
 from conversations.cleaning import to_json
 from conversations.completions.errors import CompletionError
+from conversations.completions.presence import presence
 from conversations.events import channel_of
 from conversations.models import RELAY, Call, Run
 from conversations.sse import envelopes
@@ -62,16 +63,17 @@ class Reply:
         Left before its end it stops the run.
         """
         try:
-            async with aclosing(envelopes(self._run.id, 0, self._sign_in)) as batches:
-                async for bodies in batches:
-                    if not bodies:
-                        yield None
-                    for piece in await self._read(bodies):
-                        yield piece
-                    if self._ended:
-                        return
-                    if self._every and self._text:
-                        await asyncio.sleep(self._every)
+            with presence.of(self._run.id):
+                async with aclosing(envelopes(self._run.id, 0, self._sign_in)) as batches:
+                    async for bodies in batches:
+                        if not bodies:
+                            yield None
+                        for piece in await self._read(bodies):
+                            yield piece
+                        if self._ended:
+                            return
+                        if self._every and self._text:
+                            await asyncio.sleep(self._every)
             raise CompletionError(503, "The connection to the run was lost; it is stopped.", kind="server_error")
         finally:
             if not self._ended:

@@ -9,6 +9,7 @@ from accounts.models import User
 from accounts.rates import count_message
 from conversations.cleaning import clean
 from conversations.completions.errors import CompletionError, refused, unknown_model
+from conversations.completions.presence import awaited_until
 from conversations.completions.schemas import CALL, LENGTHS, ONE_CALL, SAMPLING, CompletionIn, ModelOut
 from conversations.completions.wire import text_of
 from conversations.lifecycle import start_run
@@ -79,6 +80,7 @@ def begin(user: User, body: CompletionIn) -> Run:
         Asked.objects.create(
             run=run,
             route=target.route,
+            awaited_until=awaited_until(),
             messages=messages,
             call={name: wire[name] for name in CALL if name in wire},
             options={name: wire[name] for name in names if name in wire},

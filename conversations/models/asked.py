@@ -12,6 +12,9 @@ class Asked(models.Model):
 
     run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="asked")
     route = models.CharField(max_length=40, blank=True, help_text="Empty: an agent was asked.")
+    awaited_until = models.DateTimeField(
+        null=True, help_text="Until then its web process was there; null: nobody waits."
+    )
     messages = models.JSONField()
     call = models.JSONField(default=dict, help_text="tools, tool_choice, response_format.")
     options = models.JSONField(default=dict, help_text="temperature, stop …: part of each request to the model.")
