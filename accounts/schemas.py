@@ -7,6 +7,8 @@ from typing import Annotated, Generic, TypeVar
 from ninja import Field, Schema
 from pydantic import BeforeValidator
 
+from accounts.examples import USER, example, shown
+
 T = TypeVar("T")
 Id = Annotated[int, Field(ge=1, le=2**63 - 1)]
 
@@ -33,26 +35,47 @@ Moment = Annotated[datetime, BeforeValidator(_written)]
 
 
 class PageOut(Schema, Generic[T]):
-    items: list[T]
-    next: str | None = Field(description="The `cursor` of the next page; null on the last one.")
+    items: list[T] = Field(description="In the order of the list, at most `limit`.")
+    next: str | None = Field(description="The `cursor` of the next page; null on the last one.", examples=[None])
 
 
 class BudgetOut(Schema):
-    owner: str
+    model_config = example(
+        owner="ada",
+        of="user",
+        unit="cost",
+        period="month",
+        limit=20_000_000,
+        used=1_250_000,
+        left=18_750_000,
+        low=False,
+        resets_at="2026-02-01T00:00:00Z",
+    )
+
+    owner: str = Field(description="The name of the person, group or key that it belongs to.")
     of: str = Field(description="user, group or api_key")
     unit: str = Field(description="cost: micro-units of the currency; tokens")
     period: str = Field(description="day, week or month")
-    limit: int
+    limit: int = Field(description="What may be used in a period.")
     used: int = Field(description="What runs have set aside counts as used.")
-    left: int
+    left: int = Field(description="What is left of `limit`.")
     low: bool = Field(description="So much is used that people are warned.")
-    resets_at: datetime
+    resets_at: datetime = Field(description="When the next period begins.")
 
 
 class MeOut(Schema):
-    id: int
-    username: str
-    name: str
-    groups: list[str]
-    currency: str
+    model_config = example(
+        id=USER,
+        username="ada",
+        name="Ada Lovelace",
+        groups=["Analysts"],
+        currency="USD",
+        budgets=shown(BudgetOut),
+    )
+
+    id: int = Field(description="As `user` in runs.")
+    username: str = Field(description="What they sign in with.")
+    name: str = Field(description="The full name, perhaps empty.")
+    groups: list[str] = Field(description="The names of their groups, which open agents, tools and models.")
+    currency: str = Field(description="ISO 4217; all costs are in millionths of it.")
     budgets: list[BudgetOut] = Field(description="Of all that pay for the caller's runs, except their agents.")

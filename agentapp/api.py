@@ -4,12 +4,11 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from ninja import NinjaAPI
-from ninja.openapi.schema import OpenAPISchema
 
 from accounts.api import router as accounts
 from accounts.auth import ApiAuth
 from agentapp import errors
+from agentapp.api_document import DocumentedApi
 from agentapp.json_body import BodyParser
 from conversations.api import router as conversations
 from conversations.api_attachments import router as attachments
@@ -25,18 +24,22 @@ Errors are `application/problem+json` with a stable `code`. Lists are `{"items":
 `cursor`. Every POST takes an `Idempotency-Key`. Each answer names its request in `X-Request-ID` and
 says in `RateLimit-*` what is left of your limit."""
 
+_FIELD = {
+    "where": {"type": "string", "description": "The place, such as `body.body.title`."},
+    "what": {"type": "string", "description": "What is wrong there."},
+}
 _PROBLEM = {
     "type": "object",
     "required": ["type", "status", "code", "detail"],
     "properties": {
-        "type": {"type": "string"},
-        "status": {"type": "integer"},
+        "type": {"type": "string", "description": "Always `about:blank`."},
+        "status": {"type": "integer", "description": "As in the answer's first line."},
         "code": {"type": "string", "enum": errors.all_codes(), "description": "Stable: decide by it."},
         "detail": {"type": "string", "description": "For people, in their language."},
         "fields": {
             "type": "array",
             "description": "With `invalid_request`: what is wrong where.",
-            "items": {"type": "object", "properties": {"where": {"type": "string"}, "what": {"type": "string"}}},
+            "items": {"type": "object", "properties": _FIELD},
         },
     },
     "example": {
@@ -57,35 +60,20 @@ _ALWAYS = {
 _CONFLICTS = {409: "Something else is going on", 410: "Too late", 412: "Changed meanwhile", 413: "Too large"}
 
 
-class Api(NinjaAPI):
-    def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
-        """With the scopes and error answers of every call."""
-        schema = super().get_openapi_schema(**options)
-        schema["components"]["schemas"]["Problem"] = _PROBLEM
-        # One class in two colours: the document knows one way in by header, one by cookie.
-        schema["components"]["securitySchemes"] = {
-            "key": {"type": "http", "scheme": "bearer", "description": "An API key: `aa_…`"}
-        }
-        for path, calls in schema["paths"].items():
-            for method, call in calls.items():
-                _complete(path, method, call)
-        return schema
+class Api(DocumentedApi):
+    problem_name, problem_type, problem = "Problem", "application/problem+json", _PROBLEM
 
-
-def _complete(path: str, method: str, call: dict[str, Any]) -> None:
-    call["security"] = [{"key": []}]
-    wrong = dict(_ALWAYS)
-    if "{" in path:
-        wrong[404] = "Does not exist, or is not yours"
-    if call["parameters"] or "requestBody" in call:
-        wrong[422] = "Fields are missing or wrong"
-    if method != "get" or "cursor" in {parameter["name"] for parameter in call["parameters"]}:
-        wrong |= _CONFLICTS
-    if method != "get":
-        wrong.setdefault(404, "Something that is named does not exist, or is not yours")
-    answer = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    for status, words in sorted(wrong.items()):
-        call["responses"].setdefault(status, {"description": words, "content": answer})
+    def errors_of(self, path: str, method: str, call: dict[str, Any]) -> dict[int, str]:
+        wrong = dict(_ALWAYS)
+        if "{" in path:
+            wrong[404] = "Does not exist, or is not yours"
+        if call["parameters"] or "requestBody" in call:
+            wrong[422] = "Fields are missing or wrong"
+        if method != "get" or "cursor" in {parameter["name"] for parameter in call["parameters"]}:
+            wrong |= _CONFLICTS
+        if method != "get":
+            wrong.setdefault(404, "Something that is named does not exist, or is not yours")
+        return wrong
 
 
 api = Api(

@@ -4,16 +4,58 @@ import json
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from ninja import NinjaAPI
 
 from accounts.auth import ApiAuth
 from agentapp import errors
+from agentapp.api_document import DocumentedApi
 from agentapp.json_body import BodyParser
 from conversations.completions.api import router
 from conversations.completions.errors import CompletionError
 
+_ERROR = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "description": "What went wrong.",
+            "required": ["message", "type", "param", "code"],
+            "properties": {
+                "message": {"type": "string", "description": "For people."},
+                "type": {"type": "string", "description": "The kind of error, as OpenAI's clients know it."},
+                "param": {"type": ["string", "null"], "description": "The field that is wrong."},
+                "code": {"type": ["string", "null"], "description": "Decide by it."},
+            },
+        }
+    },
+    "example": {
+        "error": {
+            "message": "The model 'agent-9' does not exist or is not yours. GET /v1/models lists yours.",
+            "type": "invalid_request_error",
+            "param": "model",
+            "code": "model_not_found",
+        }
+    },
+}
+_ALWAYS = {
+    401: "No key, or a dead one",
+    403: "Not with this key",
+    429: "Too often, or no budget left",
+    503: "Interrupted",
+}
 
-class OpenAIApi(NinjaAPI):
+
+class OpenAIApi(DocumentedApi):
+    problem_name, problem_type, problem = "Error", "application/json", _ERROR
+
+    def errors_of(self, path: str, method: str, call: dict[str, Any]) -> dict[int, str]:
+        wrong = _ALWAYS | {400: "Cannot be read or done as it is"}
+        if "{" in path or method == "post":
+            wrong[404] = "No such model, or not yours"
+        if method == "post":
+            wrong |= {409: "Somebody stopped the run", 413: "Too large", 500: "The run failed"}
+        return wrong
+
     def on_exception(self, request: HttpRequest, exc: Any) -> HttpResponse:
         answer: HttpResponse = super().on_exception(request, exc)
         if answer["Content-Type"] != "application/problem+json":
@@ -55,7 +97,6 @@ api = OpenAIApi(
     auth=ApiAuth(),
     parser=BodyParser(),
     docs_url=None,
-    openapi_url=None,
     urls_namespace="openai",
 )
 api.add_router("", router)

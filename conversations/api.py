@@ -1,7 +1,7 @@
 """REST: endpoints take, services do, schemas give."""
 
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 from django.conf import settings
@@ -32,11 +32,9 @@ from conversations.schemas import (
     MessageOut,
     MessagePatch,
     ReturnedOut,
-    RunOut,
     SentOut,
-    StatusOut,
-    UsageOut,
 )
+from conversations.schemas_runs import RunOut, StatusOut, UsageOut
 from conversations.usage import MOST_DAYS, By, Usage, usage
 from tools_admin.services import model_status
 
@@ -91,7 +89,7 @@ def get_conversation(request: HttpRequest, response: HttpResponse, conversation_
 
 @router.get(
     "/conversations/{uuid:conversation_id}/export",
-    response=dict[str, Any],
+    response=ConversationFile,
     summary="A conversation as a file",
     openapi_extra={
         "responses": {

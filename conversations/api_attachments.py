@@ -15,7 +15,7 @@ from accounts.paging import MOST, Limit, Page, TimeCursor, page_by_time
 from accounts.schemas import PageOut
 from conversations import attachments
 from conversations.attachment_errors import FileTooLarge
-from conversations.files import serve
+from conversations.files import AS_FILE, serve
 from conversations.models import Attachment
 from conversations.schemas import AttachmentOut
 
@@ -44,7 +44,7 @@ def list_attachments(
     return page_by_time(rows.filter(id__in=wanted.ids) if wanted.ids else rows, cursor, limit, newest_first=True)
 
 
-@router.get("/attachments/{uuid:attachment_id}", summary="A file of a message")
+@router.get("/attachments/{uuid:attachment_id}", summary="A file of a message", openapi_extra=AS_FILE)
 def get_attachment(request: HttpRequest, attachment_id: UUID) -> HttpResponseBase:
     return serve(attachments.attachment_of(caller(request), attachment_id))
 

@@ -8,15 +8,16 @@ from django.http.response import HttpResponseBase
 from ninja import Query, Router, Status
 
 from accounts.auth import ApiAuth, AsyncApiAuth, caller, sign_in_of
+from accounts.examples import RUN
 from accounts.idempotency import client_id, idempotent
 from accounts.paging import IdCursor, Limit, Page, TimeCursor, page_by_id, page_by_time
 from accounts.schemas import Id, Moment, PageOut
 from accounts.scopes import READING, Scope
 from agentapp.database import in_thread
 from conversations import approvals, exchange, questions, reconciliation, services, sse
-from conversations.files import serve
+from conversations.files import AS_FILE, serve
 from conversations.models import Approval, Artifact, Call, Question, Run, RunEvent
-from conversations.schemas import (
+from conversations.schemas_runs import (
     AnswerIn,
     ApprovalOut,
     ApprovalState,
@@ -25,6 +26,7 @@ from conversations.schemas import (
     EventOut,
     QuestionOut,
     ResolutionIn,
+    RunFile,
     RunIn,
     RunOut,
     RunStatus,
@@ -36,7 +38,9 @@ router = Router(tags=["Runs"])
 DECIDING = ApiAuth(Scope.APPROVE)
 EVENTS = 500  # a page of them
 Format = Literal["json", "markdown"]
-AS_MARKDOWN = {"responses": {200: {"content": {"text/markdown": {"schema": {"type": "string"}}}}}}
+MARKDOWN = {"schema": {"type": "string"}, "example": "# What is 12 * 12?\n\n## Answer\n\nThe result is 144.\n"}
+AS_MARKDOWN = {"responses": {200: {"content": {"text/markdown": MARKDOWN}}}}
+STREAM = 'id: 4\nevent: step\ndata: {"run": "' + RUN + '", "seq": 4, "channel": "step", "data": {}}\n\n'
 
 
 @router.post("/runs", response={200: RunOut, 202: RunOut}, auth=AsyncApiAuth(), summary="Start a run")
@@ -97,7 +101,7 @@ def get_calls(request: HttpRequest, run_id: UUID, cursor: IdCursor = None, limit
     summary="The events of a run",
     openapi_extra={
         "responses": {
-            200: {"content": {sse.MEDIA_TYPE: {"schema": {"type": "string"}}}},
+            200: {"content": {sse.MEDIA_TYPE: {"schema": {"type": "string"}, "example": STREAM}}},
             204: {"description": "As a stream: nothing is to come, do not come back"},
         }
     },
@@ -119,7 +123,7 @@ async def get_events(
 
 @router.get(
     "/runs/{uuid:run_id}/export",
-    response=dict[str, Any],
+    response=RunFile,
     summary="A run with everything it did, as a file",
     openapi_extra=AS_MARKDOWN,
 )
@@ -162,7 +166,7 @@ def answer(request: HttpRequest, run_id: UUID, body: AnswerIn) -> Question:
     return questions.answer(caller(request), run_id, body.request, body.action, body.value)
 
 
-@router.get("/artifacts/{uuid:artifact_id}", summary="A file that a tool made")
+@router.get("/artifacts/{uuid:artifact_id}", summary="A file that a tool made", openapi_extra=AS_FILE)
 def get_artifact(request: HttpRequest, artifact_id: UUID) -> HttpResponseBase:
     return serve(Artifact.objects.visible_to(caller(request)).filter(id=artifact_id).first())
 

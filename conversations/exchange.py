@@ -17,13 +17,15 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from pydantic import ConfigDict, Field, StrictBool, model_validator
+from pydantic import Field, StrictBool, model_validator
 
+from accounts.examples import ANSWER, QUESTION, example
 from accounts.models import User
 from conversations.cleaning import clean, to_json
 from conversations.lifecycle import after_commit
 from conversations.models import Attachment, Conversation, Message, Run
-from conversations.schemas import CallOut, EventOut, RunOut, StrictSchema
+from conversations.schemas import StrictSchema
+from conversations.schemas_runs import CallOut, EventOut, RunOut
 from conversations.telling import tell_conversation
 from tools_admin.services import agent_for
 
@@ -48,27 +50,36 @@ class ExportedMessage(StrictSchema):
     """A message of a conversation's tree; its parent stands before it."""
 
     id: UUID = Field(description="Names it within the file.")
-    parent: UUID | None = None
-    role: Literal["user", "assistant"]
-    content: str = Field(max_length=MOST_CHARS)
-    partial: StrictBool = False
-    pinned: StrictBool = False
-    feedback: Literal["", "good", "bad"] = ""
+    parent: UUID | None = Field(None, description="The message before it; null at a beginning.")
+    role: Literal["user", "assistant"] = Field(description="Who says it.")
+    content: str = Field(max_length=MOST_CHARS, description="Markdown.")
+    partial: StrictBool = Field(False, description="The answer was stopped or broke off.")
+    pinned: StrictBool = Field(False, description="It stays in the agent's context.")
+    feedback: Literal["", "good", "bad"] = Field("", description="What the reader thought of an answer.")
     created_at: str = Field("", max_length=40, description=_IGNORED)
     run: UUID | None = Field(None, description=_IGNORED)
     files: list[ExportedFile] = Field([], max_length=MOST_FILES)
 
 
 class ConversationFile(StrictSchema):
-    """A conversation with all its branches."""
+    """A conversation with all its branches, as `GET …/export` gives it."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"description": "As `GET …/export` gives it."})
+    model_config = example(
+        format="agentapp.conversation",
+        version=1,
+        title="What is 12 * 12?",
+        branch=ANSWER,
+        messages=[
+            {"id": QUESTION, "role": "user", "content": "What is 12 * 12?"},
+            {"id": ANSWER, "parent": QUESTION, "role": "assistant", "content": "The result is 144."},
+        ],
+    )
 
-    format: Literal["agentapp.conversation"]
-    version: Literal[1]
-    title: str = Field("", max_length=200)
+    format: Literal["agentapp.conversation"] = Field(description="What the file is.")
+    version: Literal[1] = Field(description="Of the format.")
+    title: str = Field("", max_length=200, description="What it is called.")
     branch: UUID | None = Field(None, description="The message that ends the visible branch.")
-    messages: list[ExportedMessage] = Field(max_length=MOST_MESSAGES)
+    messages: list[ExportedMessage] = Field(max_length=MOST_MESSAGES, description="Each behind its parent.")
     exported_at: str = Field("", max_length=40, description=_IGNORED)
     runs: list[dict[str, Any]] = Field([], max_length=MOST_MESSAGES, description=_IGNORED)
 

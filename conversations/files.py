@@ -2,11 +2,21 @@
 
 from django.http import FileResponse, Http404
 
-from conversations.models import StoredFile
+from conversations.models import PICTURES, StoredFile
 
 _LOCKED = "default-src 'none'; sandbox"
 # A preview is a page without scripts, forms, links outwards and origin, in a frame of ours.
 _PREVIEW = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; sandbox"
+# What a call answers that ends with `serve`.
+_BYTES = {"schema": {"type": "string", "format": "binary"}}
+AS_FILE = {
+    "responses": {
+        200: {
+            "description": "The bytes, as an attachment",
+            "content": dict.fromkeys(("application/octet-stream", *PICTURES), _BYTES),
+        }
+    }
+}
 
 
 def save_file(row: StoredFile, content: bytes) -> None:

@@ -1,16 +1,31 @@
-"""What the API takes and gives."""
+"""What the API takes and gives of conversations: messages and their files. Of runs: `schemas_runs`."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from ninja import Schema
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
-from accounts.schemas import BodyId, Number
+from accounts.examples import (
+    AGENT,
+    ANSWER,
+    ASKED_AT,
+    ATTACHMENT,
+    CONVERSATION,
+    ENDED_AT,
+    QUESTION,
+    RUN,
+    example,
+    shown,
+)
+from accounts.schemas import BodyId
 from tools_admin.documents.parsing import explain
 
 ATTACHED = "Files from `POST /attachments`, in order. With files the text may be empty."
+AGENT_WORDS = "Who answers, from `GET /agents`; without it the conversation's agent, or yours."
+MODE_WORDS = "How the agent works: auto, direct, react, rewoo, plan_execute or dag. Empty: as its agent does."
+CLIENT_ID = "The sender's own id: the same one twice makes one message."
 
 
 class StrictSchema(BaseModel):
@@ -19,121 +34,99 @@ class StrictSchema(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class RunIn(StrictSchema):
-    input: str = Field(description="The question.")
-    mode: str = Field("", max_length=20)
-    agent: BodyId | None = Field(None, description="Who answers, from `GET /agents`.")
-    client_id: str = Field("", max_length=64, description="The sender's own id: the same one twice makes one run.")
-    attachments: list[UUID] = Field([], description=ATTACHED)
-    wait: Annotated[float, Number] = Field(
-        0, ge=0, le=60, description="Seconds to wait for the run's end; 0 answers at once."
-    )
+class ConversationIn(StrictSchema):
+    model_config = example(title="Figures", agent=AGENT)
 
-
-RunStatus = Literal["queued", "running", "waiting", "completed", "failed", "cancelled"]
-
-
-class RunOut(Schema):
-    id: UUID
-    user: int = Field(alias="user_id")
-    conversation: UUID = Field(alias="conversation_id")
-    message: UUID = Field(alias="message_id")
-    agent: int | None = Field(alias="agent_id")
-    status: str
-    reason: str
-    error: str
-    answer: str
-    mode: str
-    route: dict[str, Any] = Field(description="How it was worked on and why; empty where nothing had to be chosen.")
-    model: dict[str, Any]
-    iterations: int
-    usage: dict[str, Any]
-    cost: int = Field(description="Micro-units of the currency.")
-    created_at: datetime
-    started_at: datetime | None
-    ended_at: datetime | None
-
-
-class CallOut(Schema):
-    key: str
-    kind: str
-    state: str
-    request: dict[str, Any]
-    result: dict[str, Any] | None
-    error: str
-    usage: dict[str, Any]
-    cost: int
-    started_at: datetime
-    ended_at: datetime | None
-
-
-class EventOut(Schema):
-    run: UUID = Field(alias="run_id")
-    seq: int
-    channel: str
-    data: dict[str, Any]
-    at: datetime
+    title: str = Field("", max_length=200, description="Without one the first message gives it.")
+    agent: BodyId | None = Field(None, description=AGENT_WORDS)
 
 
 class ConversationPatch(StrictSchema):
-    title: str = Field("", max_length=200)
-    pinned: StrictBool = False
-    archived: StrictBool = False
+    model_config = example(title="Squares", pinned=True)
+
+    title: str = Field("", max_length=200, description="What it is called from now on.")
+    pinned: StrictBool = Field(False, description="Whether it stands at the top of the list.")
+    archived: StrictBool = Field(False, description="Whether it is out of the list, and only found with `archived`.")
     agent: BodyId = Field(1, description="Who answers from now on, from `GET /agents`.")
     branch: UUID | None = Field(None, description="A message: the newest branch through it becomes the visible one.")
 
 
 class ConversationOut(Schema):
-    id: UUID
-    title: str
-    agent: int | None = Field(alias="agent_id")
+    model_config = example(
+        id=CONVERSATION,
+        title="What is 12 * 12?",
+        agent=AGENT,
+        branch=ANSWER,
+        pinned=False,
+        archived=False,
+        created_at=ASKED_AT,
+        updated_at=ENDED_AT,
+    )
+
+    id: UUID = Field(description="Names the conversation in all other calls.")
+    title: str = Field(description="Perhaps empty before the first message.")
+    agent: int | None = Field(alias="agent_id", description="Who answers; null once that agent is deleted.")
     branch: UUID | None = Field(alias="leaf_id", description="The end of the visible branch.")
-    pinned: bool
-    archived: bool
-    created_at: datetime
-    updated_at: datetime
-
-
-class ConversationIn(StrictSchema):
-    title: str = Field("", max_length=200, description="Without one the first message gives it.")
-    agent: BodyId | None = Field(None, description="Who answers, from `GET /agents`.")
+    pinned: bool = Field(description="It stands at the top of the list.")
+    archived: bool = Field(description="It is out of the list.")
+    created_at: datetime = Field(description="When it was begun.")
+    updated_at: datetime = Field(description="When something was last said or changed.")
 
 
 class MessageIn(StrictSchema):
-    content: str
-    mode: str = Field("", max_length=20)
-    agent: BodyId | None = Field(None, description="Who answers, from `GET /agents`.")
-    client_id: str = Field("", max_length=64, description="The sender's own id: the same one twice makes one message.")
+    model_config = example(content="And 13 * 13?")
+
+    content: str = Field(description="What is said, in Markdown.")
+    mode: str = Field("", max_length=20, description=MODE_WORDS)
+    agent: BodyId | None = Field(None, description=AGENT_WORDS)
+    client_id: str = Field("", max_length=64, description=CLIENT_ID)
     parent: UUID | None = Field(None, description="Begins a new branch below this message of the conversation.")
     attachments: list[UUID] = Field([], description=ATTACHED)
 
 
 class EditIn(StrictSchema):
-    content: str
+    model_config = example(content="What is 12 * 13?")
+
+    content: str = Field(description="What stands in place of the old text.")
     attachments: list[UUID] | None = Field(None, description="Files in place of the old message's, which it keeps.")
-    client_id: str = Field("", max_length=64, description="The sender's own id: the same one twice makes one message.")
+    client_id: str = Field("", max_length=64, description=CLIENT_ID)
 
 
 class SentOut(Schema):
-    message: UUID
-    run: UUID
+    model_config = example(message=QUESTION, run=RUN, injected=False)
+
+    message: UUID = Field(description="The message that is on record now.")
+    run: UUID = Field(description="The run that answers it.")
     injected: bool = Field(description="A run was going on; it reads the message.")
 
 
 class MessagePatch(StrictSchema):
-    pinned: StrictBool = False
-    feedback: Literal["", "good", "bad"] = ""
+    model_config = example(feedback="good")
+
+    pinned: StrictBool = Field(False, description="It stays in the agent's context, however long the talk becomes.")
+    feedback: Literal["", "good", "bad"] = Field("", description="What you think of an answer; empty takes it back.")
 
 
 class AttachmentOut(Schema):
-    id: UUID
-    filename: str
+    model_config = example(
+        id=ATTACHMENT,
+        filename="figures.csv",
+        content_type="text/csv",
+        size=1_024,
+        conversation=None,
+        status="queued",
+        problem="",
+        created_at=ASKED_AT,
+    )
+
+    id: UUID = Field(description="Goes into `attachments` of a message.")
+    filename: str = Field(description="As it was uploaded.")
     content_type: str = Field(description="By its content, whatever was said of it.")
     size: int = Field(description="Bytes of what is kept: pictures are drawn anew.")
     conversation: UUID | None = Field(alias="conversation_id", description="Where it was sent.")
     status: str = Field(description="`queued` until a worker has read it, then `ready` or `failed`.")
     problem: str = Field(description="Why its text cannot be read.")
-    created_at: datetime
+    created_at: datetime = Field(description="When it was uploaded.")
 
     @staticmethod
     def resolve_problem(row: Any) -> str:
@@ -141,97 +134,42 @@ class AttachmentOut(Schema):
 
 
 class MessageOut(Schema):
-    id: UUID
-    conversation: UUID = Field(alias="conversation_id")
-    parent: UUID | None = Field(alias="parent_id")
-    run: UUID | None = Field(alias="run_id")
-    role: str
-    content: str
-    attachments: list[AttachmentOut] = Field(alias="files")
-    pinned: bool
-    feedback: str
-    partial: bool
-    injected: bool
-    recalled: bool
-    created_at: datetime
+    model_config = example(
+        id=ANSWER,
+        conversation=CONVERSATION,
+        parent=QUESTION,
+        run=RUN,
+        role="assistant",
+        content="The result is 144.",
+        attachments=[],
+        pinned=False,
+        feedback="",
+        partial=False,
+        injected=False,
+        recalled=False,
+        created_at=ENDED_AT,
+    )
+
+    id: UUID = Field(description="Names the message in all other calls.")
+    conversation: UUID = Field(alias="conversation_id", description="Where it was said.")
+    parent: UUID | None = Field(alias="parent_id", description="The message before it; null at the beginning.")
+    run: UUID | None = Field(
+        alias="run_id", description="The run that wrote it or, for what was said meanwhile, reads it."
+    )
+    role: str = Field(description="user or assistant.")
+    content: str = Field(description="Markdown.")
+    attachments: list[AttachmentOut] = Field(alias="files", description="The files that came with it, in order.")
+    pinned: bool = Field(description="It stays in the agent's context.")
+    feedback: str = Field(description="good, bad or empty.")
+    partial: bool = Field(description="The answer was stopped or broke off.")
+    injected: bool = Field(description="It was sent while a run was going on.")
+    recalled: bool = Field(description="It was taken back before anybody read it.")
+    created_at: datetime = Field(description="When it was said.")
 
 
 class ReturnedOut(Schema):
-    items: list[MessageOut]
-
-
-ApprovalState = Literal["pending", "approved", "rejected", "expired", "consumed", "superseded"]
-
-
-class ApprovalOut(Schema):
-    id: UUID
-    run: UUID = Field(alias="run_id")
-    key: str
-    tool_name: str
-    arguments: dict[str, Any]
-    edited: dict[str, Any] | None
-    state: str
-    comment: str
-    expires_at: datetime
-    decided_at: datetime | None
-    created_at: datetime
-
-
-class DecisionIn(StrictSchema):
-    decision: Literal["approve", "allow", "reject", "withdraw"] = Field(
-        description="`allow` approves this call and further ones of the tool in the conversation."
+    model_config = example(
+        items=[{**shown(MessageOut)[0], "role": "user", "content": "And 13 * 13?", "injected": True}]
     )
-    args: dict[str, Any] | None = Field(
-        None, description="Changed arguments; they are checked against the tool's schema."
-    )
-    comment: str = Field("", max_length=1_000)
 
-
-class ResolutionIn(StrictSchema):
-    call: str = Field(max_length=200, description="The call's position, as the run's `request` names it.")
-    outcome: Literal["done", "not_done", "retry"]
-    result: str = Field("", max_length=50_000)
-
-
-class AnswerIn(StrictSchema):
-    request: UUID = Field(description="The question, as the run's `request` and its events name it.")
-    action: Literal["accept", "decline", "withdraw"] = "accept"
-    value: dict[str, Any] = Field({}, description="The fields that the question asks for.")
-
-
-class QuestionOut(Schema):
-    id: UUID
-    run: UUID = Field(alias="run_id")
-    source: str
-    text: str
-    fields: dict[str, Any]
-    url: str
-    state: str
-    answer: dict[str, Any]
-    expires_at: datetime
-    answered_at: datetime | None
-    created_at: datetime
-
-
-class UsageOut(Schema):
-    name: str = Field(description="The day, user, model or tool.")
-    runs: int
-    calls: int
-    input_tokens: int
-    cached_tokens: int
-    output_tokens: int
-    reasoning_tokens: int
-    cost: int = Field(description="Micro-units of the currency.")
-    estimated: bool = Field(description="Some of it is an estimate, as an endpoint did not say what it used.")
-
-
-class ModelStatus(Schema):
-    state: str
-    message: str
-    done_bytes: int
-    total_bytes: int
-
-
-class StatusOut(Schema):
-    model: ModelStatus
-    worker: bool
+    items: list[MessageOut] = Field(description="The messages, in the order they were sent.")

@@ -10,6 +10,7 @@ from ninja.files import UploadedFile
 from pydantic import Field
 
 from accounts.auth import caller
+from accounts.examples import ASKED_AT, COLLECTION, DOCUMENT, PASSAGE, example
 from accounts.idempotency import idempotent
 from tools_admin.connector_models import Connector
 from tools_admin.knowledge import reach
@@ -20,9 +21,11 @@ router = Router()
 
 
 class CollectionOut(Schema):
-    id: int
-    name: str
-    about: str
+    model_config = example(id=COLLECTION, name="Rules of the house", about="Travel, holidays, expenses.", uploads=True)
+
+    id: int = Field(description="Names the collection in all other calls.")
+    name: str = Field(description="As people read it.")
+    about: str = Field(description="What is in it; perhaps empty.")
     uploads: bool = Field(description="Whether you may add documents of your own, which only you find.")
 
     @staticmethod
@@ -35,15 +38,27 @@ class CollectionOut(Schema):
 
 
 class DocumentOut(Schema):
-    id: UUID
-    collection: int = Field(alias="collection_id")
-    name: str
-    media_type: str
-    size: int
+    model_config = example(
+        id=DOCUMENT,
+        collection=COLLECTION,
+        name="travel.md",
+        media_type="text/markdown",
+        size=4_096,
+        status="ready",
+        problem="",
+        mine=True,
+        created_at=ASKED_AT,
+    )
+
+    id: UUID = Field(description="Names the document in all other calls.")
+    collection: int = Field(alias="collection_id", description="Where it is found.")
+    name: str = Field(description="As it is cited.")
+    media_type: str = Field(description="By its content; empty until it is read.")
+    size: int = Field(description="Bytes.")
     status: str = Field(description="queued, reading, embedding (found by its words already), ready or failed.")
     problem: str = Field(alias="explanation", description="Why it failed, in words.")
-    mine: bool
-    created_at: datetime
+    mine: bool = Field(description="Your own, which only you find; else it is shared.")
+    created_at: datetime = Field(description="When it was uploaded.")
 
     @staticmethod
     def resolve_mine(row: KnowledgeDocument) -> bool:
@@ -51,10 +66,12 @@ class DocumentOut(Schema):
 
 
 class PassageOut(Schema):
-    id: int
-    document: UUID = Field(alias="document_id")
-    text: str
-    place: str
+    model_config = example(id=PASSAGE, document=DOCUMENT, text="Hotels cost at most 120 a night.", place="Hotels")
+
+    id: int = Field(description="As in the address that an answer cites.")
+    document: UUID = Field(alias="document_id", description="Where it stands.")
+    text: str = Field(description="The passage itself.")
+    place: str = Field(description="Where in the document: page, row or heading; perhaps empty.")
 
     @staticmethod
     def resolve_place(row: Passage) -> str:

@@ -1,9 +1,9 @@
 """`/v1`: endpoints that existing OpenAI clients call."""
 
 from http import HTTPStatus
-from typing import Any
 
-from django.http import HttpRequest, StreamingHttpResponse
+import orjson
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Router
 
@@ -11,6 +11,7 @@ from accounts.auth import AsyncApiAuth, caller, sign_in_of
 from agentapp.database import in_thread
 from conversations.completions import service
 from conversations.completions.errors import CompletionError, unknown_model
+from conversations.completions.replies import STREAM, CompletionOut
 from conversations.completions.reply import Reply
 from conversations.completions.schemas import CompletionIn, ModelList, ModelOut
 from conversations.completions.stream import Opened, whole
@@ -34,14 +35,22 @@ def get_model(request: HttpRequest, model: str) -> ModelOut:
     raise unknown_model(model)
 
 
-@router.post("/chat/completions", auth=AsyncApiAuth(), response=dict[str, Any], summary="Ask")
-async def complete(request: HttpRequest, body: CompletionIn) -> dict[str, Any] | HttpResponseBase:
+@router.post(
+    "/chat/completions",
+    auth=AsyncApiAuth(),
+    response=CompletionOut,
+    summary="Ask",
+    openapi_extra={
+        "responses": {200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}, "example": STREAM}}}},
+    },
+)
+async def complete(request: HttpRequest, body: CompletionIn) -> HttpResponseBase:
     """A run that ends with the request: closing it stops the run."""
     user = caller(request)
     run, sign_in = await in_thread(lambda: (service.begin(user, body), sign_in_of(request)))
     pieces = Reply(run, user, sign_in, GATHER_SECONDS).pieces()
     if not body.stream:
-        return await whole(run, body, pieces)
+        return HttpResponse(orjson.dumps(await whole(run, body, pieces)), content_type="application/json")
     opened = Opened(run, body, pieces)
     await opened.begin()
     response = StreamingHttpResponse(opened.chunks(), content_type=f"{MEDIA_TYPE}; charset=utf-8")

@@ -4,18 +4,20 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from accounts.examples import example, shown
+
 NAME = r"^[a-zA-Z0-9_.-]{1,64}$"
 IMAGE_BY_ADDRESS = "Send images as data: URLs; the server fetches nothing from addresses in messages."
 
 
 class TextPart(BaseModel):
-    type: Literal["text"]
-    text: str
+    type: Literal["text"] = Field(description="A part of text.")
+    text: str = Field(description="The text.")
 
 
 class ImageUrl(BaseModel):
     url: str = Field(description="A data: URL.")
-    detail: Literal["auto", "low", "high"] = "auto"
+    detail: Literal["auto", "low", "high"] = Field("auto", description="How closely the model looks.")
 
     @field_validator("url")
     @classmethod
@@ -27,47 +29,50 @@ class ImageUrl(BaseModel):
 
 
 class ImagePart(BaseModel):
-    type: Literal["image_url"]
-    image_url: ImageUrl
+    type: Literal["image_url"] = Field(description="A part that is a picture.")
+    image_url: ImageUrl = Field(description="The picture.")
 
 
-Text = str | list[TextPart]
+Text = Annotated[str | list[TextPart], Field(description="A text, or parts of one.")]
+Name = Annotated[str | None, Field(description="Who speaks, where several play the same role.")]
 
 
 class SystemMessage(BaseModel):
-    role: Literal["system", "developer"]
+    role: Literal["system", "developer"] = Field(description="Instructions; to an agent, further ones.")
     content: Text
-    name: str | None = None
+    name: Name = None
 
 
 class UserMessage(BaseModel):
-    role: Literal["user"]
-    content: str | list[Annotated[TextPart | ImagePart, Field(discriminator="type")]]
-    name: str | None = None
+    role: Literal["user"] = Field(description="The person, or the program that asks.")
+    content: str | list[Annotated[TextPart | ImagePart, Field(discriminator="type")]] = Field(
+        description="A text, or parts that are texts and pictures."
+    )
+    name: Name = None
 
 
 class Function(BaseModel):
-    name: str = Field(min_length=1, max_length=200)
-    arguments: str
+    name: str = Field(min_length=1, max_length=200, description="The tool that is called.")
+    arguments: str = Field(description="JSON, as the model wrote it.")
 
 
 class ToolCall(BaseModel):
-    id: str = Field(min_length=1, max_length=200)
-    type: Literal["function"] = "function"
-    function: Function
+    id: str = Field(min_length=1, max_length=200, description="Goes into `tool_call_id` of its result.")
+    type: Literal["function"] = Field("function", description="The only kind.")
+    function: Function = Field(description="What is called, and with what.")
 
 
 class AssistantMessage(BaseModel):
-    role: Literal["assistant"]
-    content: Text | None = None
-    refusal: str | None = None
-    tool_calls: list[ToolCall] | None = None
-    name: str | None = None
+    role: Literal["assistant"] = Field(description="What the model said before.")
+    content: Text | None = Field(None, description="Its text; null beside calls of tools.")
+    refusal: str | None = Field(None, description="What it said instead of an answer.")
+    tool_calls: list[ToolCall] | None = Field(None, description="Calls; each needs its result behind it.")
+    name: Name = None
 
 
 class ToolMessage(BaseModel):
-    role: Literal["tool"]
-    tool_call_id: str
+    role: Literal["tool"] = Field(description="The result of a call.")
+    tool_call_id: str = Field(description="The call's id.")
     content: Text
 
 
@@ -75,46 +80,53 @@ Message = Annotated[SystemMessage | UserMessage | AssistantMessage | ToolMessage
 
 
 class FunctionDefinition(BaseModel):
-    name: str = Field(pattern=NAME)
-    description: str = ""
-    parameters: dict[str, Any] = Field(default_factory=lambda: {"type": "object", "properties": {}})
-    strict: bool | None = None
+    name: str = Field(pattern=NAME, description="As the model calls it.")
+    description: str = Field("", description="What it does, as the model reads it.")
+    parameters: dict[str, Any] = Field(
+        default_factory=lambda: {"type": "object", "properties": {}}, description="JSON Schema of the arguments."
+    )
+    strict: bool | None = Field(None, description="Whether the model must keep to the schema.")
 
 
 class ToolDefinition(BaseModel):
-    type: Literal["function"]
-    function: FunctionDefinition
+    type: Literal["function"] = Field(description="The only kind.")
+    function: FunctionDefinition = Field(description="The tool.")
 
 
 class StreamOptions(BaseModel):
-    include_usage: bool = False
+    include_usage: bool = Field(default=False, description="One more chunk at the end says what was used.")
     include_obfuscation: bool = Field(default=False, description="Without effect.")
+
+
+ASKED = {"model": "agent-1", "messages": [{"role": "user", "content": "What is 12 * 12?"}]}
 
 
 class CompletionIn(BaseModel):
     """A conversation that an agent or a route's model answers. What is not listed is refused."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [ASKED]})
 
-    model: str = Field(description="An id of `GET /v1/models`.", examples=["route-general"])
-    messages: list[Message] = Field(min_length=1, max_length=2_000)
-    stream: bool | None = False
-    stream_options: StreamOptions | None = None
+    model: str = Field(description="An id of `GET /v1/models`.")
+    messages: list[Message] = Field(min_length=1, max_length=2_000, description="What was said; the question is last.")
+    stream: bool | None = Field(False, description="Send the answer piece by piece, as server-sent events.")
+    stream_options: StreamOptions | None = Field(None, description="Of a stream.")
     tools: list[ToolDefinition] | None = Field(default=None, max_length=128, description="Routes only.")
-    tool_choice: Literal["none", "auto", "required"] | dict[str, Any] | None = None
+    tool_choice: Literal["none", "auto", "required"] | dict[str, Any] | None = Field(
+        default=None, description="Whether tools may or must be called. Routes only."
+    )
     response_format: dict[str, Any] | None = Field(default=None, description="Routes only.")
-    parallel_tool_calls: bool | None = None
+    parallel_tool_calls: bool | None = Field(default=None, description="Several calls at once. Routes only.")
     stop: str | Annotated[list[str], Field(max_length=4)] | None = Field(default=None, description="Routes only.")
     logit_bias: dict[str, float] | None = Field(default=None, description="Routes only.")
-    temperature: float | None = Field(default=None, ge=0, le=2)
-    top_p: float | None = Field(default=None, ge=0, le=1)
-    presence_penalty: float | None = Field(default=None, ge=-2, le=2)
-    frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
-    seed: int | None = None
-    max_tokens: int | None = Field(default=None, ge=1)
+    temperature: float | None = Field(default=None, ge=0, le=2, description="The higher, the more varied.")
+    top_p: float | None = Field(default=None, ge=0, le=1, description="How much of what is likely is considered.")
+    presence_penalty: float | None = Field(default=None, ge=-2, le=2, description="Against what was said already.")
+    frequency_penalty: float | None = Field(default=None, ge=-2, le=2, description="Against saying the same often.")
+    seed: int | None = Field(default=None, description="The same one gives much the same answer.")
+    max_tokens: int | None = Field(default=None, ge=1, description="The older name of `max_completion_tokens`.")
     max_completion_tokens: int | None = Field(default=None, ge=1, description="Of each reply of the model.")
-    reasoning_effort: str | None = Field(default=None, max_length=20)
-    verbosity: str | None = Field(default=None, max_length=20)
+    reasoning_effort: str | None = Field(default=None, max_length=20, description="How long the model thinks.")
+    verbosity: str | None = Field(default=None, max_length=20, description="How much the model writes.")
     n: int | None = Field(default=None, description="Only 1.")
     logprobs: bool | None = Field(default=None, description="Only false.")
     user: str | None = Field(default=None, description="Kept nowhere; who asks is known by the key.")
@@ -157,14 +169,25 @@ CALL = ("tools", "tool_choice", "response_format")
 
 
 class ModelOut(BaseModel):
-    id: str = Field(description="Stays the same when an agent is renamed.", examples=["agent-1", "route-general"])
-    object: Literal["model"] = "model"
-    created: int = 0
-    owned_by: str = "agentapp"
-    name: str
-    description: str
+    model_config = example(
+        id="agent-1",
+        object="model",
+        created=0,
+        owned_by="agentapp",
+        name="Demo agent",
+        description="Calculates, tells the time anywhere and looks into the data of a fictitious outdoor shop.",
+    )
+
+    id: str = Field(description="Stays the same when an agent is renamed.")
+    object: Literal["model"] = Field("model", description="What this is.")
+    created: int = Field(0, description="Always 0.")
+    owned_by: str = Field("agentapp", description="Always the same.")
+    name: str = Field(description="As people read it.")
+    description: str = Field(description="What it is for; perhaps empty.")
 
 
 class ModelList(BaseModel):
-    object: Literal["list"] = "list"
-    data: list[ModelOut]
+    model_config = example(object="list", data=shown(ModelOut))
+
+    object: Literal["list"] = Field("list", description="What this is.")
+    data: list[ModelOut] = Field(description="Agents, then routes.")
