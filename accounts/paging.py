@@ -12,10 +12,10 @@ T = TypeVar("T")
 
 MOST = 200
 Limit = Annotated[int, Query(ge=1, le=MOST, description="How many at most.")]
-_CURSOR = "`next` of the page before."
+CURSOR = "`next` of the page before."
 # What fits these patterns is a cursor: clients that make one up get the rows after that place.
-TimeCursor = Annotated[str | None, Query(pattern=r"^[0-9]{1,16}\.[0-9a-f]{32}$", description=_CURSOR)]
-IdCursor = Annotated[str | None, Query(pattern=r"^[0-9]{1,18}$", description=_CURSOR)]
+TimeCursor = Annotated[str | None, Query(pattern=r"^[0-9]{1,16}\.[0-9a-f]{32}$", description=CURSOR)]
+IdCursor = Annotated[str | None, Query(pattern=r"^[0-9]{1,18}$", description=CURSOR)]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -71,6 +71,8 @@ class Api(DocumentedApi):
             wrong[422] = "Fields are missing or wrong"
         if method != "get" or "cursor" in {parameter["name"] for parameter in call["parameters"]}:
             wrong |= _CONFLICTS
+        if "multipart/form-data" in call.get("requestBody", {}).get("content", {}):
+            wrong[415] = "Not this kind of file"
         if method != "get":
             wrong.setdefault(404, "Something that is named does not exist, or is not yours")
         return wrong

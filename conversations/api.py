@@ -8,14 +8,15 @@ from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
-from ninja import File, Header, Router, Status
+from ninja import File, Query, Router, Status
 from ninja.errors import HttpError
 from ninja.files import UploadedFile
 
 from accounts.auth import ApiAuth, caller
 from accounts.idempotency import client_id, idempotent
-from accounts.paging import Limit, Page, TimeCursor
+from accounts.paging import CURSOR, Limit, Page, TimeCursor
 from accounts.schemas import Day, PageOut
+from accounts.versions import WITH_ETAG, IfMatch
 from conversations import archive, branching, exchange, listing, recalling, services, tree
 from conversations.api_runs import router as runs
 from conversations.attachment_errors import FileTooLarge
@@ -71,7 +72,11 @@ def import_conversation_file(request: HttpRequest, file: File[UploadedFile]) -> 
 
 @router.get("/conversations", response=PageOut[ConversationOut], summary="Your conversations")
 def list_conversations(
-    request: HttpRequest, search: str = "", archived: bool = False, cursor: TimeCursor = None, limit: Limit = 100
+    request: HttpRequest,
+    search: Annotated[str, Query(description="Only those with these words in their title or messages.")] = "",
+    archived: Annotated[bool, Query(description="Those that are out of the list instead.")] = False,
+    cursor: TimeCursor = None,
+    limit: Limit = 100,
 ) -> Page[Conversation]:
     """Pinned ones first, all of them on the first page, then the newest. `search` looks at titles and messages."""
     found = listing.list_conversations(
@@ -80,8 +85,11 @@ def list_conversations(
     return Page(found.conversations, found.next)
 
 
-@router.get("/conversations/{uuid:conversation_id}", response=ConversationOut, summary="A conversation")
+@router.get(
+    "/conversations/{uuid:conversation_id}", response=ConversationOut, summary="A conversation", openapi_extra=WITH_ETAG
+)
 def get_conversation(request: HttpRequest, response: HttpResponse, conversation_id: UUID) -> Conversation:
+    """Its title and settings; what was said comes with `/messages`. The `ETag` changes with the settings."""
     found = _own(request, conversation_id)
     response["ETag"] = found.etag
     return found
@@ -118,17 +126,16 @@ def export_conversation(
     "/conversations/{uuid:conversation_id}",
     response=ConversationOut,
     summary="Change a conversation",
+    openapi_extra=WITH_ETAG,
 )
 def change_conversation(
     request: HttpRequest,
     response: HttpResponse,
     conversation_id: UUID,
     body: ConversationPatch,
-    if_match: Annotated[str | None, Header(alias="If-Match", description="The `ETag` that was read.")] = None,
+    if_match: IfMatch = None,
 ) -> Conversation:
-    """Rename, pin, archive; let another agent answer; show another branch.
-
-    With `If-Match` 412 `changed_meanwhile` if somebody else was faster."""
+    """Rename, pin, archive; let another agent answer; show another branch."""
     changes = body.model_dump(exclude_unset=True)
     branch = changes.pop("branch", None)
     found = services.change_conversation(caller(request), conversation_id, changes, if_match=if_match)
@@ -140,6 +147,7 @@ def change_conversation(
 
 @router.delete("/conversations/{uuid:conversation_id}", response={204: None}, summary="Delete a conversation")
 def delete_conversation(request: HttpRequest, conversation_id: UUID) -> Status[None]:
+    """For good, with its messages, runs and files; a run that is going on is stopped."""
     services.delete_conversation(caller(request), conversation_id)
     return Status(204, None)
 
@@ -165,7 +173,10 @@ def send_message(request: HttpRequest, conversation_id: UUID, body: MessageIn) -
     "/conversations/{uuid:conversation_id}/messages", response=PageOut[MessageOut], summary="The visible branch"
 )
 def list_messages(
-    request: HttpRequest, conversation_id: UUID, cursor: UUID | None = None, limit: Limit = 50
+    request: HttpRequest,
+    conversation_id: UUID,
+    cursor: Annotated[UUID | None, Query(description=CURSOR)] = None,
+    limit: Limit = 50,
 ) -> Page[Message]:
     """Oldest first. 409 `branch_changed` when another branch became the visible one between two pages."""
     leaf = _own(request, conversation_id).leaf_id
@@ -187,9 +198,30 @@ def collect_returned(request: HttpRequest, conversation_id: UUID) -> dict[str, o
     return {"items": recalling.collect_returned(caller(request), conversation_id)}
 
 
-@router.patch("/messages/{uuid:message_id}", response=MessageOut, summary="Pin a message, judge an answer")
-def change_message(request: HttpRequest, message_id: UUID, body: MessagePatch) -> Message:
-    return services.change_message(caller(request), message_id, body.model_dump(exclude_unset=True))
+@router.get("/messages/{uuid:message_id}", response=MessageOut, summary="A message", openapi_extra=WITH_ETAG)
+def get_message(request: HttpRequest, response: HttpResponse, message_id: UUID) -> Message:
+    """Of any branch."""
+    found = Message.objects.visible_to(caller(request)).filter(id=message_id).first()
+    if found is None:
+        raise Http404
+    response["ETag"] = found.etag
+    return found
+
+
+@router.patch(
+    "/messages/{uuid:message_id}",
+    response=MessageOut,
+    summary="Pin a message, judge an answer",
+    openapi_extra=WITH_ETAG,
+)
+def change_message(
+    request: HttpRequest, response: HttpResponse, message_id: UUID, body: MessagePatch, if_match: IfMatch = None
+) -> Message:
+    """What it says stays; `edit` and `regenerate` make others beside it."""
+    changes = body.model_dump(exclude_unset=True)
+    found = services.change_message(caller(request), message_id, changes, if_match=if_match)
+    response["ETag"] = found.etag
+    return found
 
 
 @router.post("/messages/{uuid:message_id}/edit", response={202: SentOut}, summary="Write a message anew")
@@ -216,11 +248,17 @@ def regenerate(request: HttpRequest, message_id: UUID) -> Status[Run]:
 @router.post("/messages/{uuid:message_id}/recall", response=MessageOut, summary="Take back a message nobody has read")
 @idempotent
 def recall_message(request: HttpRequest, message_id: UUID) -> Message:
+    """One that was sent while a run was going on; 409 `already_read` once the agent has read it."""
     return recalling.recall_message(caller(request), message_id)
 
 
 @router.get("/usage", response=PageOut[UsageOut], summary="Tokens and cost by day, user, model or tool", tags=["Usage"])
-def get_usage(request: HttpRequest, by: By = "day", since: Day | None = None, until: Day | None = None) -> Page[Usage]:
+def get_usage(
+    request: HttpRequest,
+    by: Annotated[By, Query(description="What each row is about.")] = "day",
+    since: Annotated[Day | None, Query(description="The first day, such as 2026-01-01.")] = None,
+    until: Annotated[Day | None, Query(description="The last day; today at most.")] = None,
+) -> Page[Usage]:
     """Of the last 30 days, unless told otherwise: of your runs, of all with the right to look at them."""
     until = min(until or timezone.localdate(), timezone.localdate())
     since = since or until - timedelta(days=29)
@@ -231,6 +269,7 @@ def get_usage(request: HttpRequest, by: By = "day", since: Day | None = None, un
 
 @router.get("/status", response=StatusOut, auth=ApiAuth(any_key=True), summary="Is the model there, is a worker there?")
 def status(request: HttpRequest) -> dict[str, object]:
+    """What a message that is sent now would find."""
     return {"model": model_status(), "worker": worker_seen()}
 
 

@@ -46,10 +46,12 @@ def list_attachments(
 
 @router.get("/attachments/{uuid:attachment_id}", summary="A file of a message", openapi_extra=AS_FILE)
 def get_attachment(request: HttpRequest, attachment_id: UUID) -> HttpResponseBase:
+    """Pictures as what they are, all else as bytes."""
     return serve(attachments.attachment_of(caller(request), attachment_id))
 
 
 @router.delete("/attachments/{uuid:attachment_id}", response={204: None}, summary="Delete a file that was not sent")
 def delete_attachment(request: HttpRequest, attachment_id: UUID) -> Status[None]:
+    """409 `attachment_sent` for one that a message has: it goes with its conversation."""
     attachments.delete_attachment(caller(request), attachment_id)
     return Status(204, None)

@@ -1,5 +1,6 @@
 """REST: runs, what they did, and how they are steered."""
 
+import json
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -8,7 +9,7 @@ from django.http.response import HttpResponseBase
 from ninja import Query, Router, Status
 
 from accounts.auth import ApiAuth, AsyncApiAuth, caller, sign_in_of
-from accounts.examples import RUN
+from accounts.examples import ENDED_AT, RUN
 from accounts.idempotency import client_id, idempotent
 from accounts.paging import IdCursor, Limit, Page, TimeCursor, page_by_id, page_by_time
 from accounts.schemas import Id, Moment, PageOut
@@ -37,10 +38,15 @@ router = Router(tags=["Runs"])
 
 DECIDING = ApiAuth(Scope.APPROVE)
 EVENTS = 500  # a page of them
-Format = Literal["json", "markdown"]
+Format = Annotated[Literal["json", "markdown"], Query(description="To be read by programs, or by people.")]
 MARKDOWN = {"schema": {"type": "string"}, "example": "# What is 12 * 12?\n\n## Answer\n\nThe result is 144.\n"}
 AS_MARKDOWN = {"responses": {200: {"content": {"text/markdown": MARKDOWN}}}}
-STREAM = 'id: 4\nevent: step\ndata: {"run": "' + RUN + '", "seq": 4, "channel": "step", "data": {}}\n\n'
+_EVENT = {"run": RUN, "seq": 2, "channel": "step", "data": {"type": "answer", "status": "start"}, "at": ENDED_AT}
+_ENVELOPE = {"type": "object", "required": ["run", "channel", "data", "at"]}
+AS_STREAM = sse.described(
+    {"id": "2", "event": "step", "data": json.dumps(_EVENT)},
+    {"contentMediaType": "application/json", "contentSchema": _ENVELOPE},
+)
 
 
 @router.post("/runs", response={200: RunOut, 202: RunOut}, auth=AsyncApiAuth(), summary="Start a run")
@@ -66,10 +72,10 @@ async def create_run(request: HttpRequest, body: RunIn) -> Status[Run]:
 @router.get("/runs", response=PageOut[RunOut], summary="Runs, the newest first")
 def list_runs(
     request: HttpRequest,
-    status: RunStatus | None = None,
+    status: Annotated[RunStatus | None, Query(description="Only those in this state.")] = None,
     user: Annotated[Id | None, Query(description="Somebody else, with `view_all_runs`; each look is recorded.")] = None,
-    agent: Id | None = None,
-    since: Moment | None = None,
+    agent: Annotated[Id | None, Query(description="Only those of this agent.")] = None,
+    since: Annotated[Moment | None, Query(description="Only those from then on, such as 2026-01-31T12:00Z.")] = None,
     cursor: TimeCursor = None,
     limit: Limit = 50,
 ) -> Page[Run]:
@@ -85,6 +91,7 @@ def list_runs(
 
 @router.get("/runs/{uuid:run_id}", response=RunOut, summary="A run")
 def get_run(request: HttpRequest, run_id: UUID) -> Run:
+    """Ask again until it has ended, or watch its events."""
     return _inspectable(request, run_id)
 
 
@@ -101,7 +108,7 @@ def get_calls(request: HttpRequest, run_id: UUID, cursor: IdCursor = None, limit
     summary="The events of a run",
     openapi_extra={
         "responses": {
-            200: {"content": {sse.MEDIA_TYPE: {"schema": {"type": "string"}, "example": STREAM}}},
+            200: {"content": AS_STREAM},
             204: {"description": "As a stream: nothing is to come, do not come back"},
         }
     },
@@ -128,6 +135,7 @@ async def get_events(
     openapi_extra=AS_MARKDOWN,
 )
 def export_run(request: HttpRequest, run_id: UUID, format: Format = "json") -> HttpResponseBase:
+    """Question, calls, events and answer."""
     return exchange.download(exchange.export_run(_inspectable(request, run_id)), format)
 
 
@@ -150,11 +158,14 @@ def retry_run(request: HttpRequest, run_id: UUID) -> Status[Run]:
 )
 @idempotent
 def resolve(request: HttpRequest, run_id: UUID, body: ResolutionIn) -> Run:
+    """A worker was killed in the middle of a call that must not be repeated: say what became of it, and the run goes
+    on. Who said so is on record."""
     return reconciliation.resolve(caller(request), run_id, body.call, body.outcome, body.result)
 
 
 @router.get("/runs/{uuid:run_id}/questions", response=PageOut[QuestionOut], summary="What a run asked its person")
 def list_questions(request: HttpRequest, run_id: UUID, cursor: TimeCursor = None, limit: Limit = 50) -> Page[Question]:
+    """The oldest first, answered ones too."""
     if not Run.objects.visible_to(caller(request)).filter(id=run_id).exists():
         raise Http404
     return page_by_time(Question.objects.visible_to(caller(request)).filter(run_id=run_id), cursor, limit)
@@ -163,11 +174,13 @@ def list_questions(request: HttpRequest, run_id: UUID, cursor: TimeCursor = None
 @router.post("/runs/{uuid:run_id}/answer", response=QuestionOut, summary="Answer a question of the agent or a tool")
 @idempotent
 def answer(request: HttpRequest, run_id: UUID, body: AnswerIn) -> Question:
+    """The same answer twice is one; another one later is 409 `nothing_to_answer`."""
     return questions.answer(caller(request), run_id, body.request, body.action, body.value)
 
 
 @router.get("/artifacts/{uuid:artifact_id}", summary="A file that a tool made", openapi_extra=AS_FILE)
 def get_artifact(request: HttpRequest, artifact_id: UUID) -> HttpResponseBase:
+    """Pictures as what they are, all else as bytes."""
     return serve(Artifact.objects.visible_to(caller(request)).filter(id=artifact_id).first())
 
 
@@ -178,7 +191,10 @@ def get_artifact(request: HttpRequest, artifact_id: UUID) -> HttpResponseBase:
     summary="Requests that wait for you, or were decided",
 )
 def list_approvals(
-    request: HttpRequest, state: ApprovalState = "pending", cursor: TimeCursor = None, limit: Limit = 50
+    request: HttpRequest,
+    state: Annotated[ApprovalState, Query(description="Only those in this state.")] = "pending",
+    cursor: TimeCursor = None,
+    limit: Limit = 50,
 ) -> Page[Approval]:
     """One's own, and those one decides on; with `approve` everybody's. Looks at somebody else's are recorded."""
     rows = Approval.objects.visible_to(caller(request)).filter(state=state).select_related("run")

@@ -15,7 +15,6 @@ from accounts.rates import count_message
 from conversations.attachments import attach
 from conversations.cleaning import clean
 from conversations.errors import (
-    ChangedMeanwhile,
     EmptyMessage,
     MessageTooLong,
     NotFound,
@@ -27,6 +26,7 @@ from conversations.errors import (
 from conversations.lifecycle import after_commit, end_run, start_run, wake
 from conversations.models import Conversation, Inspection, Interrupt, Message, Run
 from conversations.telling import tell_branch, tell_conversation, tell_message
+from conversations.versions import check_version
 from tools_admin.models import Agent
 from tools_admin.modes import Mode
 from tools_admin.services import agent_for
@@ -188,14 +188,17 @@ def create_conversation(user: "User", title: str = "", agent: int | None = None)
         return _conversation(user, None, clean(title), agent)
 
 
-def change_message(user: "User", message_id: UUID, changes: dict[str, Any]) -> Message:
-    """Pinned, feedback. Raises NotFound."""
-    message = Message.objects.visible_to(user).filter(id=message_id).first()
-    if message is None:
-        raise NotFound("message")
-    for name in changes.keys() & {"pinned", "feedback"}:
-        setattr(message, name, changes[name])
-    message.save(update_fields=[*changes])
+def change_message(user: "User", message_id: UUID, changes: dict[str, Any], *, if_match: str | None = None) -> Message:
+    """Pinned, feedback. With `if_match` only if it still has that `etag`. Raises NotFound, ChangedMeanwhile."""
+    with transaction.atomic(durable=True):
+        rows = Message.objects.visible_to(user).select_for_update(of=("self",))
+        message = rows.filter(id=message_id).first()
+        if message is None:
+            raise NotFound("message")
+        check_version(if_match, message.etag)
+        for name in changes.keys() & {"pinned", "feedback"}:
+            setattr(message, name, changes[name])
+        message.save(update_fields=[*changes])
     return message
 
 
@@ -211,8 +214,7 @@ def change_conversation(
         conversation = rows.filter(id=conversation_id).first()
         if conversation is None:
             raise NotFound("conversation")
-        if if_match not in (None, "*", conversation.etag):
-            raise ChangedMeanwhile
+        check_version(if_match, conversation.etag)
         for name in changes.keys() & {"title", "pinned", "archived"}:
             setattr(conversation, name, clean(changes[name]))
         if "agent" in changes:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
+from typing import Any
 from uuid import UUID
 
 from django.db import DatabaseError
@@ -21,6 +22,12 @@ log = logging.getLogger(__name__)
 
 HEARTBEAT_SECONDS = 15.0
 MEDIA_TYPE = "text/event-stream"
+
+
+def described(event: dict[str, str], schema: dict[str, Any]) -> dict[str, Any]:
+    """For the API's document: each event of a stream, by one of them; `schema` is that of its `data`."""
+    parts = {name: {"type": "string"} for name in event} | {"data": {"type": "string", **schema}}
+    return {MEDIA_TYPE: {"schema": {"type": "object", "properties": parts, "required": ["data"]}, "example": event}}
 
 
 def wants_stream(request: HttpRequest) -> bool:

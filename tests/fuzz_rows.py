@@ -16,6 +16,7 @@ from conversations.models import (
     Artifact,
     Attachment,
     Call,
+    Conversation,
     Delivery,
     Message,
     Question,
@@ -45,13 +46,13 @@ def rows_of(user_id: int) -> dict[str, list[Any]]:
     for number in range(EACH):
         for status in ("completed", "failed", "cancelled"):
             run = _ended(user, status, number)
-            note(run=run.id, conversation=run.conversation_id, message=run.message_id)
+            note(run=run.id, ended_run=run.id, conversation=run.conversation_id, message=run.message_id)
             note(artifact=_file(Artifact(run=run, key=KEY)).id, attachment=_attachment(run).id)
         for wait in (_running, _needs_approval, _needs_input, _needs_settling):
             run = wait(user, note)
             note(run=run.id, conversation=run.conversation_id, message=run.message_id)
         note(spare_conversation=make_conversation(user).id, unsent=_file(Attachment(user=user)).id)
-        note(conversation=make_conversation(user).id)
+        note(conversation=_returned(user, number).id)
         hook, spare = (_webhook(user) for _ in range(2))
         note(webhook=hook.id, spare_webhook=spare.id, delivery=_delivery(hook).id)
     note(**_knowledge(user), agent=Agent.objects.visible_to(user).default_first()[0].pk)
@@ -78,8 +79,15 @@ def _running(user: User, note: Callable[..., None]) -> Run:
     run = make_run(make_message(make_conversation(user)), "running", lease_owner="elsewhere", lease_expires_at=until)
     meanwhile = make_message(run.conversation, "And 13 * 13?", run=run, injected=True)
     run.interrupts.create(message=meanwhile)
-    note(message=meanwhile.id)
+    note(message=meanwhile.id, unread=meanwhile.id)
     return run
+
+
+def _returned(user: User, number: int) -> Conversation:
+    """With a message that nobody had read when its run was stopped."""
+    run = make_run(make_message(make_conversation(user, f"Stopped {number}")), "cancelled", reason="user")
+    run.interrupts.create(message=make_message(run.conversation, run=run, injected=True), state="returned")
+    return run.conversation
 
 
 def _needs_approval(user: User, note: Callable[..., None]) -> Run:

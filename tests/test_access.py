@@ -26,6 +26,7 @@ PUBLIC = {
     "jsi18n/",
     "api/v1/openapi.json",
     "api/v1/docs",
+    "v1/openapi.json",
     "setup/<str:token>/",
     "invitation/<str:token>/",
     "account/oidc/<str:provider_id>/login/",

@@ -1,7 +1,6 @@
 """What holds for the API as a whole: its document, its errors, creation once, limits, names of requests."""
 
 import json
-import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -16,14 +15,12 @@ from django.utils import timezone
 
 from accounts.models import IdempotentAnswer, User
 from accounts.services import create_api_key, forget_idempotent_answers
-from agentapp.api import api
 from agentapp.errors import all_codes
 from conversations.models import Conversation, Message, Run
 from tests.factories import make_conversation, make_message, make_run, make_user
 from tools_admin.models import LanguageModel, Provider
 
 ROOT = Path(__file__).resolve().parent.parent
-SNAPSHOT = ROOT / "docs" / "openapi.json"
 
 
 @pytest.fixture
@@ -45,14 +42,6 @@ def patch(client: Client, path: str, body: Any, **headers: str) -> Any:
     return client.patch(f"/api/v1{path}", json.dumps(body), content_type="application/json", headers=headers)
 
 
-def test_the_document_is_the_known_one() -> None:
-    """`UPDATE_OPENAPI=1 python -m pytest tests/test_api.py -k known` writes it anew: look at the difference."""
-    text = json.dumps(api.get_openapi_schema(), indent=1, sort_keys=True, default=str, ensure_ascii=False) + "\n"
-    if os.environ.get("UPDATE_OPENAPI"):
-        SNAPSHOT.write_text(text)
-    assert text == SNAPSHOT.read_text(), "The API has changed. If it was meant to: see this test's docstring."
-
-
 @pytest.mark.parametrize("levels", [101, 300, 700, 900, 100_000])
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/api/v1/conversations/import", "/api/v1/approvals/{}"])
 @pytest.mark.django_db(transaction=True)
@@ -68,13 +57,6 @@ def test_json_that_is_nested_too_deeply_is_refused(client: Client, path: str, le
 def test_every_code_is_explained_and_no_other() -> None:
     section = (ROOT / "docs" / "api.md").read_text().split("## Errors")[1].split("\n## ")[0]
     assert sorted(re.findall(r"^\| `(\w+)`", section, re.MULTILINE)) == all_codes()
-
-
-def test_every_call_is_described_with_its_errors() -> None:
-    for path, calls in api.get_openapi_schema()["paths"].items():
-        for method, call in calls.items():
-            assert call["summary"], path
-            assert {400, 401, 403, 429} <= {int(status) for status in call["responses"]}, f"{method} {path}"
 
 
 def test_the_page_of_the_api_needs_nothing_from_elsewhere(client: Client) -> None:

@@ -54,4 +54,8 @@ def _fuzzed(product: Product, person: Person, document: str, folder: Path, seed:
 def _rows_of(product: Product, person: Person) -> dict[str, str]:
     code = f"import json; from tests.fuzz_rows import rows_of; print(json.dumps(rows_of({person.id})))"
     rows: dict[str, list[Any]] = json.loads(product.manage("shell", "--no-imports", "-c", code))
-    return {name: json.dumps(values) for name, values in rows.items()} | {"an_agent": str(rows["agent"][0])}
+    accept = "text/event-stream" if person.staff else "application/json"
+    return {name: json.dumps(values) for name, values in rows.items()} | {
+        "an_agent": str(rows["agent"][0]),
+        "accept": accept,
+    }

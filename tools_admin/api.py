@@ -20,10 +20,12 @@ def list_agents(request: HttpRequest, cursor: IdCursor = None, limit: Limit = 20
 
 @router.get("/tools", response=PageOut[ToolOut], summary="The tools you may use, through an agent that has them")
 def list_tools(request: HttpRequest, cursor: IdCursor = None, limit: Limit = 200) -> Page[Tool]:
+    """Agents call them; there is no call that uses one directly."""
     return page_by_id(Tool.objects.visible_to(caller(request)), cursor, limit)
 
 
 @router.get("/models", response=PageOut[ModelOut], summary="The models you may use")
 def list_models(request: HttpRequest, cursor: IdCursor = None, limit: Limit = 200) -> Page[LanguageModel]:
+    """Those that answer people. What programs name in `/v1` are agents and routes."""
     models = LanguageModel.objects.usable().visible_to(caller(request)).filter(kind=LanguageModel.Kind.CHAT)
     return page_by_id(models, cursor, limit)

@@ -12,12 +12,14 @@ from pydantic import Field
 from accounts.auth import caller
 from accounts.examples import ASKED_AT, COLLECTION, DOCUMENT, PASSAGE, example
 from accounts.idempotency import idempotent
+from accounts.paging import IdCursor, Limit, Page, TimeCursor, page_by_id, page_by_time
+from accounts.schemas import PageOut
 from tools_admin.connector_models import Connector
 from tools_admin.knowledge import reach
 from tools_admin.knowledge.storing import NotTaken, add_document
 from tools_admin.knowledge_models import KnowledgeDocument, Passage, collections_of
 
-router = Router()
+router = Router(tags=["Documents"])
 
 
 class CollectionOut(Schema):
@@ -78,16 +80,20 @@ class PassageOut(Schema):
         return str(row.place)
 
 
-@router.get("/collections", response=list[CollectionOut], summary="Collections of documents that you may search")
-def list_collections(request: HttpRequest) -> list[Connector]:
-    return list(collections_of(caller(request)).order_by("name"))
+@router.get("/collections", response=PageOut[CollectionOut], summary="Collections of documents that you may search")
+def list_collections(request: HttpRequest, cursor: IdCursor = None, limit: Limit = 200) -> Page[Connector]:
+    """Those that an agent of yours searches."""
+    return page_by_id(collections_of(caller(request)), cursor, limit)
 
 
-@router.get("/collections/{int:collection_id}/documents", response=list[DocumentOut], summary="Its documents")
-def list_documents(request: HttpRequest, collection_id: int) -> list[KnowledgeDocument]:
+@router.get("/collections/{int:collection_id}/documents", response=PageOut[DocumentOut], summary="Its documents")
+def list_documents(
+    request: HttpRequest, collection_id: int, cursor: TimeCursor = None, limit: Limit = 100
+) -> Page[KnowledgeDocument]:
+    """Yours and the shared ones, the oldest first."""
     user = caller(request)
     collection = reach.collection_of(user, collection_id)
-    return list(KnowledgeDocument.objects.visible_to(user).filter(collection=collection)[:1_000])
+    return page_by_time(KnowledgeDocument.objects.visible_to(user).filter(collection=collection), cursor, limit)
 
 
 @router.post(
@@ -95,6 +101,7 @@ def list_documents(request: HttpRequest, collection_id: int) -> list[KnowledgeDo
 )
 @idempotent
 def add(request: HttpRequest, collection_id: int, file: File[UploadedFile]) -> Status[KnowledgeDocument]:
+    """Multipart, one file a request, in the part `file`. A worker reads it; `status` says how far it is."""
     user = caller(request)
     collection = reach.collection_of(user, collection_id)
     if not reach.takes_documents(collection):
@@ -107,15 +114,18 @@ def add(request: HttpRequest, collection_id: int, file: File[UploadedFile]) -> S
 
 @router.get("/documents/{uuid:document_id}", response=DocumentOut, summary="What became of a document")
 def get_document(request: HttpRequest, document_id: UUID) -> KnowledgeDocument:
+    """Its text is found by agents, and by `/passages` where they cite it."""
     return reach.document_of(caller(request), document_id)
 
 
 @router.delete("/documents/{uuid:document_id}", response={204: None}, summary="Delete a document of your own")
 def delete_document(request: HttpRequest, document_id: UUID) -> Status[None]:
+    """Shared ones are the administrators'."""
     reach.own_document_of(caller(request), document_id).delete()
     return Status(204, None)
 
 
-@router.get("/passages/{int:passage_id}", response=list[PassageOut], summary="A cited passage and its neighbours")
-def get_passage(request: HttpRequest, passage_id: int) -> list[Passage]:
-    return reach.passage_of(caller(request), passage_id)[1]
+@router.get("/passages/{int:passage_id}", response=PageOut[PassageOut], summary="A cited passage and its neighbours")
+def get_passage(request: HttpRequest, passage_id: int) -> Page[Passage]:
+    """In the order of the document, all on one page."""
+    return Page(reach.passage_of(caller(request), passage_id)[1], None)

@@ -17,18 +17,20 @@ from conversations.completions.schemas import CompletionIn, ModelList, ModelOut
 from conversations.completions.stream import Opened, whole
 from conversations.sse import MEDIA_TYPE
 
-router = Router()
+router = Router(tags=["OpenAI clients"])
 
 GATHER_SECONDS = 0.04  # of text in one chunk: each costs the web process more than the tokens in it
 
 
 @router.get("/models", response=ModelList, summary="The agents and routes you may ask")
 def list_models(request: HttpRequest) -> ModelList:
+    """An agent works with its own instructions and tools; a route's model gets the request as it is."""
     return ModelList(data=service.offered(caller(request)))
 
 
 @router.get("/models/{model}", response=ModelOut, summary="One of them")
 def get_model(request: HttpRequest, model: str) -> ModelOut:
+    """404 `model_not_found` where it does not exist or is not yours."""
     for known in service.offered(caller(request)):
         if known.id == model:
             return known
@@ -41,7 +43,7 @@ def get_model(request: HttpRequest, model: str) -> ModelOut:
     response=CompletionOut,
     summary="Ask",
     openapi_extra={
-        "responses": {200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}, "example": STREAM}}}},
+        "responses": {200: {"content": STREAM}},
     },
 )
 async def complete(request: HttpRequest, body: CompletionIn) -> HttpResponseBase:

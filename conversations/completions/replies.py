@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 
 from accounts.examples import RUN, example
 from conversations.completions.schemas import ToolCall
+from conversations.sse import described
 
 _HEAD = {"id": f"chatcmpl-{RUN.replace('-', '')}", "created": 1769860801, "model": "agent-1"}
 
@@ -78,4 +79,4 @@ class CompletionOut(BaseModel):
 
 _PIECE = {"index": 0, "delta": {"content": "The result is 144."}, "logprobs": None, "finish_reason": None}
 _CHUNK = {**_HEAD, "object": "chat.completion.chunk", "choices": [_PIECE]}
-STREAM = f"data: {json.dumps(_CHUNK)}\n\ndata: [DONE]\n\n"
+STREAM = described({"data": json.dumps(_CHUNK)}, {"description": "A chunk as JSON; at last `[DONE]`."})

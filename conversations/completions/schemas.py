@@ -2,10 +2,13 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, field_validator
 
 from accounts.examples import example, shown
+from accounts.schemas import Number
 
+Int = Annotated[int, Number]
+Float = Annotated[float, Number]
 NAME = r"^[a-zA-Z0-9_.-]{1,64}$"
 IMAGE_BY_ADDRESS = "Send images as data: URLs; the server fetches nothing from addresses in messages."
 
@@ -85,7 +88,7 @@ class FunctionDefinition(BaseModel):
     parameters: dict[str, Any] = Field(
         default_factory=lambda: {"type": "object", "properties": {}}, description="JSON Schema of the arguments."
     )
-    strict: bool | None = Field(None, description="Whether the model must keep to the schema.")
+    strict: StrictBool | None = Field(None, description="Whether the model must keep to the schema.")
 
 
 class ToolDefinition(BaseModel):
@@ -94,11 +97,11 @@ class ToolDefinition(BaseModel):
 
 
 class StreamOptions(BaseModel):
-    include_usage: bool = Field(default=False, description="One more chunk at the end says what was used.")
-    include_obfuscation: bool = Field(default=False, description="Without effect.")
+    include_usage: StrictBool = Field(default=False, description="One more chunk at the end says what was used.")
+    include_obfuscation: StrictBool = Field(default=False, description="Without effect.")
 
 
-ASKED = {"model": "agent-1", "messages": [{"role": "user", "content": "What is 12 * 12?"}]}
+ASKED: Any = {"model": "agent-1", "messages": [{"role": "user", "content": "What is 12 * 12?"}]}
 
 
 class CompletionIn(BaseModel):
@@ -108,34 +111,34 @@ class CompletionIn(BaseModel):
 
     model: str = Field(description="An id of `GET /v1/models`.")
     messages: list[Message] = Field(min_length=1, max_length=2_000, description="What was said; the question is last.")
-    stream: bool | None = Field(False, description="Send the answer piece by piece, as server-sent events.")
+    stream: StrictBool | None = Field(False, description="Send the answer piece by piece, as server-sent events.")
     stream_options: StreamOptions | None = Field(None, description="Of a stream.")
     tools: list[ToolDefinition] | None = Field(default=None, max_length=128, description="Routes only.")
     tool_choice: Literal["none", "auto", "required"] | dict[str, Any] | None = Field(
         default=None, description="Whether tools may or must be called. Routes only."
     )
     response_format: dict[str, Any] | None = Field(default=None, description="Routes only.")
-    parallel_tool_calls: bool | None = Field(default=None, description="Several calls at once. Routes only.")
+    parallel_tool_calls: StrictBool | None = Field(default=None, description="Several calls at once. Routes only.")
     stop: str | Annotated[list[str], Field(max_length=4)] | None = Field(default=None, description="Routes only.")
-    logit_bias: dict[str, float] | None = Field(default=None, description="Routes only.")
-    temperature: float | None = Field(default=None, ge=0, le=2, description="The higher, the more varied.")
-    top_p: float | None = Field(default=None, ge=0, le=1, description="How much of what is likely is considered.")
-    presence_penalty: float | None = Field(default=None, ge=-2, le=2, description="Against what was said already.")
-    frequency_penalty: float | None = Field(default=None, ge=-2, le=2, description="Against saying the same often.")
-    seed: int | None = Field(default=None, description="The same one gives much the same answer.")
-    max_tokens: int | None = Field(default=None, ge=1, description="The older name of `max_completion_tokens`.")
-    max_completion_tokens: int | None = Field(default=None, ge=1, description="Of each reply of the model.")
+    logit_bias: dict[str, Float] | None = Field(default=None, description="Routes only.")
+    temperature: Float | None = Field(default=None, ge=0, le=2, description="The higher, the more varied.")
+    top_p: Float | None = Field(default=None, ge=0, le=1, description="How much of what is likely is considered.")
+    presence_penalty: Float | None = Field(default=None, ge=-2, le=2, description="Against what was said already.")
+    frequency_penalty: Float | None = Field(default=None, ge=-2, le=2, description="Against saying the same often.")
+    seed: Int | None = Field(default=None, description="The same one gives much the same answer.")
+    max_tokens: Int | None = Field(default=None, ge=1, description="The older name of `max_completion_tokens`.")
+    max_completion_tokens: Int | None = Field(default=None, ge=1, description="Of each reply of the model.")
     reasoning_effort: str | None = Field(default=None, max_length=20, description="How long the model thinks.")
     verbosity: str | None = Field(default=None, max_length=20, description="How much the model writes.")
-    n: int | None = Field(default=None, description="Only 1.")
-    logprobs: bool | None = Field(default=None, description="Only false.")
+    n: Int | None = Field(default=None, description="Only 1.")
+    logprobs: StrictBool | None = Field(default=None, description="Only false.")
     user: str | None = Field(default=None, description="Kept nowhere; who asks is known by the key.")
     safety_identifier: str | None = Field(default=None, description="Without effect.")
     prompt_cache_key: str | None = Field(default=None, description="Without effect.")
     service_tier: str | None = Field(default=None, description="Without effect.")
-    store: bool | None = Field(default=None, description="Without effect: every run is on record.")
+    store: StrictBool | None = Field(default=None, description="Without effect: every run is on record.")
     metadata: dict[str, str] | None = Field(default=None, description="Without effect.")
-    x_steps: bool = Field(default=False, description="Ask for the steps of the run, as an extension.")
+    x_steps: StrictBool = Field(default=False, description="Ask for the steps of the run, as an extension.")
 
     @field_validator("n")
     @classmethod

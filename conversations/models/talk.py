@@ -1,6 +1,5 @@
 """What people and agents say: conversations and their messages."""
 
-import hashlib
 import uuid
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
@@ -14,6 +13,7 @@ from django.db.models import Q
 from django.db.models.functions import Left
 
 from accounts.models import User
+from conversations.versions import etag_of
 
 if TYPE_CHECKING:
     from conversations.models.files import Attachment
@@ -57,8 +57,7 @@ class Conversation(models.Model):
     @property
     def etag(self) -> str:
         """Of what two people can change at once; new messages do not count."""
-        changed = [self.title, self.pinned, self.archived, self.agent_id]
-        return f'"{hashlib.sha256(repr(changed).encode()).hexdigest()[:20]}"'
+        return etag_of(self.title, self.pinned, self.archived, self.agent_id)
 
 
 class MessageQuerySet(models.QuerySet["Message"]):
@@ -116,6 +115,10 @@ class Message(models.Model):
 
     def __str__(self) -> str:
         return f"{self.get_role_display()}: {self.content[:60]}"
+
+    @property
+    def etag(self) -> str:
+        return etag_of(self.pinned, self.feedback)
 
     @cached_property
     def files(self) -> "list[Attachment]":

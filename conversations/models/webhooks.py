@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
 from agentapp.encryption import EncryptedTextField
+from conversations.versions import etag_of
 
 
 class WebhookQuerySet(models.QuerySet["Webhook"]):
@@ -57,6 +58,11 @@ class Webhook(models.Model):
 
     def __str__(self) -> str:
         return self.url
+
+    @property
+    def etag(self) -> str:
+        """Of what its owner can change; failures do not count."""
+        return etag_of(self.url, self.events, self.enabled)
 
 
 class DeliveryQuerySet(models.QuerySet["Delivery"]):

@@ -3,13 +3,14 @@
 from typing import Any
 from uuid import UUID
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from ninja import Router, Status
 
 from accounts.auth import caller
 from accounts.idempotency import idempotent
 from accounts.paging import Limit, Page, TimeCursor, page_by_time
 from accounts.schemas import PageOut
+from accounts.versions import WITH_ETAG, IfMatch
 from conversations.models import Delivery, Webhook
 from conversations.webhooks import service
 from conversations.webhooks.schemas import (
@@ -37,13 +38,28 @@ def create_webhook(request: HttpRequest, body: WebhookIn) -> Status[dict[str, An
     return Status(201, {**WebhookOut.from_orm(webhook).dict(), "secret": secret})
 
 
-@router.patch("/webhooks/{uuid:webhook_id}", response=WebhookOut, summary="Change a webhook")
-def change_webhook(request: HttpRequest, webhook_id: UUID, body: WebhookPatch) -> Webhook:
-    return service.change(caller(request), webhook_id, body.model_dump(exclude_unset=True, exclude_none=True))
+@router.get("/webhooks/{uuid:webhook_id}", response=WebhookOut, summary="A webhook", openapi_extra=WITH_ETAG)
+def get_webhook(request: HttpRequest, response: HttpResponse, webhook_id: UUID) -> Webhook:
+    """Never with its secret."""
+    found = service.find(caller(request), webhook_id)
+    response["ETag"] = found.etag
+    return found
+
+
+@router.patch("/webhooks/{uuid:webhook_id}", response=WebhookOut, summary="Change a webhook", openapi_extra=WITH_ETAG)
+def change_webhook(
+    request: HttpRequest, response: HttpResponse, webhook_id: UUID, body: WebhookPatch, if_match: IfMatch = None
+) -> Webhook:
+    """Its address, its events; `enabled` also forgets its failures."""
+    changes = body.model_dump(exclude_unset=True, exclude_none=True)
+    found = service.change(caller(request), webhook_id, changes, if_match=if_match)
+    response["ETag"] = found.etag
+    return found
 
 
 @router.delete("/webhooks/{uuid:webhook_id}", response={204: None}, summary="Delete a webhook and its log")
 def delete_webhook(request: HttpRequest, webhook_id: UUID) -> Status[None]:
+    """What is on its way to it is not sent any more."""
     service.delete(caller(request), webhook_id)
     return Status(204, None)
 

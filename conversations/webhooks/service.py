@@ -14,6 +14,7 @@ from pydantic import SecretStr
 from agentapp.outbound import Refused, parse
 from conversations.errors import ConversationError, NotFound
 from conversations.models import Delivery, Webhook
+from conversations.versions import check_version
 from conversations.webhooks.outbox import enqueue
 
 if TYPE_CHECKING:
@@ -74,9 +75,12 @@ def create(user: "User", url: str, events: Sequence[str]) -> tuple[Webhook, str]
     return Webhook.objects.create(user=user, url=url, events=chosen, secret=secret), secret.get_secret_value()
 
 
-def change(user: "User", webhook_id: UUID, changes: dict[str, Any]) -> Webhook:
-    """url, events, enabled. An administrator's leave for the inner network was given to the old address only."""
-    webhook = find(user, webhook_id)
+@transaction.atomic(durable=True)
+def change(user: "User", webhook_id: UUID, changes: dict[str, Any], *, if_match: str | None = None) -> Webhook:
+    """url, events, enabled. With `if_match` only if it still has that `etag`. An administrator's leave for the inner
+    network was given to the old address only. Raises InvalidWebhook, NotFound, ChangedMeanwhile."""
+    webhook = find(user, webhook_id, lock=True)
+    check_version(if_match, webhook.etag)
     if changes.get("url", webhook.url) != webhook.url:
         webhook.url, webhook.private_allowed = check_url(changes["url"]), False
     if "events" in changes:
@@ -117,8 +121,9 @@ def send_again(delivery: Delivery) -> Delivery:
     return delivery
 
 
-def find(user: "User", webhook_id: UUID) -> Webhook:
-    found = Webhook.objects.visible_to(user).filter(id=webhook_id).first()
+def find(user: "User", webhook_id: UUID, *, lock: bool = False) -> Webhook:
+    rows = Webhook.objects.visible_to(user).filter(id=webhook_id)
+    found = (rows.select_for_update() if lock else rows).first()
     if found is None:
         raise NotFound("webhook")
     return found

@@ -26,7 +26,7 @@ def ada(client: Client):
 
 def test_a_program_adds_sees_and_deletes_its_document(client, ada, django_capture_on_commit_callbacks):
     collection = make_collection(uploads=True, about="Rules.")
-    assert client.get("/api/v1/collections").json() == [
+    assert client.get("/api/v1/collections").json()["items"] == [
         {"id": collection.pk, "name": "Rules", "about": "Rules.", "uploads": True}
     ]
     path = f"/api/v1/collections/{collection.pk}/documents"
@@ -34,7 +34,7 @@ def test_a_program_adds_sees_and_deletes_its_document(client, ada, django_captur
     assert answer.status_code == 201
     made = answer.json()
     assert (made["name"], made["status"], made["mine"], made["problem"]) == ("notes.md", "queued", True, "")
-    assert client.get(path).json() == [made]
+    assert client.get(path).json() == {"items": [made], "next": None}
     assert client.get(f"/api/v1/documents/{made['id']}").json() == made
     row = KnowledgeDocument.objects.get()
     assert (row.owner, row.path.read_bytes()) == (ada, b"# Notes\n\nText.")
@@ -119,7 +119,7 @@ def test_a_citation_opens_the_passage_between_its_neighbours(client, ada):
     assert page.count("passage-cited") == 1
     assert "Text &lt;i&gt;4&lt;/i&gt;." in page
     assert [n for n in range(9) if f"Text &lt;i&gt;{n}&lt;" in page] == [2, 3, 4, 5, 6]
-    rows = client.get(f"/api/v1/passages/{cited.pk}").json()
+    rows = client.get(f"/api/v1/passages/{cited.pk}").json()["items"]
     assert [row["place"] for row in rows] == [f"Part {n}" for n in range(2, 7)]
 
 
