@@ -64,9 +64,9 @@ def _illustrate(call: Schema, schemas: Schema) -> None:
             parameter["description"], parameter["example"] = _IDS[parameter["name"]]
     for told in (call.get("requestBody", {}), *call["responses"].values()):
         for kind, content in told.get("content", {}).items():
-            if "example" not in content:
-                content["example"] = content_example(content["schema"], schemas) if "json" in kind else _FILE
-            if kind == "multipart/form-data":
+            if "json" in kind:
+                content["example"] = content_example(content["schema"], schemas)
+            elif kind == "multipart/form-data":
                 content["example"] = {"file": _FILE}
     for told in call["responses"].values():
         if told.get("description") in ("OK", "Created", "Accepted", "No Content"):

@@ -18,6 +18,7 @@ from accounts.paging import CURSOR, Limit, Page, TimeCursor
 from accounts.schemas import Day, PageOut
 from accounts.versions import WITH_ETAG, IfMatch
 from conversations import archive, branching, exchange, listing, recalling, services, tree
+from conversations.api_runs import MARKDOWN
 from conversations.api_runs import router as runs
 from conversations.attachment_errors import FileTooLarge
 from conversations.errors import BranchChanged
@@ -103,7 +104,7 @@ def get_conversation(request: HttpRequest, response: HttpResponse, conversation_
         "responses": {
             200: {
                 "content": {
-                    "text/markdown": {"schema": {"type": "string"}},
+                    "text/markdown": MARKDOWN,
                     "application/zip": {"schema": {"type": "string", "format": "binary"}},
                 }
             }
@@ -111,7 +112,9 @@ def get_conversation(request: HttpRequest, response: HttpResponse, conversation_
     },
 )
 def export_conversation(
-    request: HttpRequest, conversation_id: UUID, format: Literal["json", "markdown", "zip"] = "json"
+    request: HttpRequest,
+    conversation_id: UUID,
+    format: Annotated[Literal["json", "markdown", "zip"], Query(description="What the file is.")] = "json",
 ) -> HttpResponseBase:
     """All branches and runs as JSON; the same with all files, as ZIP; or the visible branch to be read, as Markdown."""
     conversation = _own(request, conversation_id)

@@ -41,9 +41,9 @@ class ExportedFile(StrictSchema):
     """A file of a message. Its bytes are an entry of the ZIP; JSON alone has none, and brings none back."""
 
     name: str = Field(min_length=1, max_length=300, description="Its entry in the ZIP.")
-    filename: str = Field(max_length=200)
+    filename: str = Field(max_length=200, description="As it was uploaded.")
     size: int = Field(0, ge=0, description=_IGNORED)
-    sha256: str = Field("", max_length=64)
+    sha256: str = Field("", max_length=64, description="Of its bytes, in hexadecimal digits.")
 
 
 class ExportedMessage(StrictSchema):
@@ -58,7 +58,7 @@ class ExportedMessage(StrictSchema):
     feedback: Literal["", "good", "bad"] = Field("", description="What the reader thought of an answer.")
     created_at: str = Field("", max_length=40, description=_IGNORED)
     run: UUID | None = Field(None, description=_IGNORED)
-    files: list[ExportedFile] = Field([], max_length=MOST_FILES)
+    files: list[ExportedFile] = Field([], max_length=MOST_FILES, description="What came with it.")
 
 
 class ConversationFile(StrictSchema):

@@ -191,8 +191,7 @@ def create_conversation(user: "User", title: str = "", agent: int | None = None)
 def change_message(user: "User", message_id: UUID, changes: dict[str, Any], *, if_match: str | None = None) -> Message:
     """Pinned, feedback. With `if_match` only if it still has that `etag`. Raises NotFound, ChangedMeanwhile."""
     with transaction.atomic(durable=True):
-        rows = Message.objects.visible_to(user).select_for_update(of=("self",))
-        message = rows.filter(id=message_id).first()
+        message = Message.objects.visible_to(user).select_for_update(of=("self",)).filter(id=message_id).first()
         if message is None:
             raise NotFound("message")
         check_version(if_match, message.etag)

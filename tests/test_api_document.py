@@ -75,6 +75,8 @@ def test_each_body_and_answer_has_an_example_that_fits_it(name: str) -> None:
     components = document(name)["components"]
     for where, call in calls(name):
         for status, kind, content in contents(call):
+            if content["schema"].get("format") == "binary":
+                continue
             schema = content["schema"] | {"components": components}
             checker = Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
             faults = [fault.message for fault in checker.iter_errors(content["example"])]
