@@ -21,9 +21,9 @@ from unfold.widgets import UnfoldAdminRadioSelectWidget, UnfoldAdminTextareaWidg
 from accounts.models import User
 from accounts.roles import APPROVE
 from conversations.errors import ConversationError
+from conversations.inspections import record_inspection
 from conversations.models import Call, Doubt, Settlement
 from conversations.reconciliation import resolve
-from conversations.services import record_inspection
 
 
 class SettlementForm(forms.Form):

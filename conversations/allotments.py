@@ -171,7 +171,7 @@ def _tell_left(user_id: int) -> None:
     budget = tightest(User.objects.get(pk=user_id))
     if budget is not None:
         data = {"unit": str(budget.unit), "left": budget.left, "low": budget.is_low}
-        live.tell_user(user_id, "budget", data)
+        live.tell_user(user_id, ("budget", data))
 
 
 def _locked(budgets: QuerySet[Budget]) -> list[Budget]:
@@ -250,6 +250,6 @@ def _warn(budget: Budget, run: Run) -> None:
         "owner": _owner(budget),
     }
     data: dict[str, Any] = {"code": "budget_low", "message": text}
-    transaction.on_commit(lambda: live.tell_user(run.user_id, "notice", data))
+    transaction.on_commit(lambda: live.tell_user(run.user_id, ("notice", data)))
     figures = {"budget": budget.pk, "owner": _owner(budget), "unit": str(budget.unit), "period": str(budget.period)}
     outbox.tell("budget.near", run.user_id, {**figures, "limit": budget.limit, "used": budget.used, "run": str(run.id)})

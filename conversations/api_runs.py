@@ -17,6 +17,7 @@ from accounts.scopes import READING, Scope
 from agentapp.database import in_thread
 from conversations import approvals, exchange, questions, reconciliation, services, sse
 from conversations.files import AS_FILE, serve
+from conversations.inspections import record_inspection, record_inspections
 from conversations.models import Approval, Artifact, Call, Question, Run, RunEvent
 from conversations.schemas_runs import (
     AnswerIn,
@@ -85,7 +86,7 @@ def list_runs(
     rows = Run.objects.inspectable_by(me).filter(user_id=user or me.pk)
     rows = rows.filter(**{name: value for name, value in wanted.items() if value is not None})
     found = page_by_time(rows, cursor, limit, newest_first=True)
-    services.record_inspections(found.items, me)
+    record_inspections(found.items, me)
     return found
 
 
@@ -199,7 +200,7 @@ def list_approvals(
     """One's own, and those one decides on; with `approve` everybody's. Looks at somebody else's are recorded."""
     rows = Approval.objects.visible_to(caller(request)).filter(state=state).select_related("run")
     found = page_by_time(rows, cursor, limit)
-    services.record_inspections((row.run for row in found.items), caller(request))
+    record_inspections((row.run for row in found.items), caller(request))
     return found
 
 
@@ -216,5 +217,5 @@ def _inspectable(request: HttpRequest, run_id: UUID) -> Run:
     run = Run.objects.inspectable_by(user).filter(id=run_id).first()
     if run is None:
         raise Http404
-    services.record_inspection(run, user)
+    record_inspection(run, user)
     return run

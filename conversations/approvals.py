@@ -203,7 +203,7 @@ def _settle(run: Run, approval: Approval, state: Approval.State) -> None:
     approval.state = state
     approval.save()
     add_events(run, [KeyedEvent(f"approval/{approval.key}/decided", "approval", approval_data(approval))])
-    after_commit(live.tell_user, run.user_id, "approval", {"run": str(run.id), **approval_data(approval)})
+    after_commit(live.tell_user, run.user_id, ("approval", {"run": str(run.id), **approval_data(approval)}))
     after_commit(reach, "K11")
     if run.status == Run.Status.WAITING and run.reason == "approval":
         put_back(run)

@@ -45,16 +45,17 @@ class Hub:
         self._reader: asyncio.Task[None] | None = None
         self._turn = asyncio.Semaphore(LOOKS_AT_ONCE)
 
-    async def join(self, key: str, deliver: Deliver, *, from_start: bool = True) -> list[Entry]:
+    async def join(self, key: str, deliver: Deliver, *, from_start: bool = True, new: bool = False) -> list[Entry]:
         """Entries so far (none with `from_start=False`); `deliver` is called for each one after them.
 
+        In a `new` log there may be no more than a few: the reader brings them all, without a look at it before.
         Without a live channel the history is empty and entries arrive when it is back.
         """
         if self._reader is None or self._reader.done():
             self._reader = asyncio.create_task(self._read_for_ever(), name="hub")
         try:
             async with self._turn:
-                return await self._join(key, deliver, from_start)
+                return await self._join(key, deliver, from_start, new)
         except (redis.RedisError, OSError) as error:
             log.warning("The live channel does not answer (%s).", error)
             stream = self._streams.setdefault(key, _Stream(b"0" if from_start else b"$"))
@@ -75,9 +76,11 @@ class Hub:
             await asyncio.gather(self._reader, return_exceptions=True)
         await self._redis.aclose()
 
-    async def _join(self, key: str, deliver: Deliver, from_start: bool) -> list[Entry]:
+    async def _join(self, key: str, deliver: Deliver, from_start: bool, new: bool) -> list[Entry]:
         if key not in self._streams:  # nobody follows it yet: from here on the reader does
-            rows = await self._redis.xrange(key) if from_start else await self._redis.xrevrange(key, count=1)
+            rows = []
+            if not new:
+                rows = await self._redis.xrange(key) if from_start else await self._redis.xrevrange(key, count=1)
             if key not in self._streams:
                 self._streams[key] = _Stream(rows[-1 if from_start else 0][0] if rows else b"0-0", [deliver])
                 async with self._redis.pipeline(transaction=False) as wake:

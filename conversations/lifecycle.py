@@ -25,6 +25,7 @@ from conversations.events import KeyedEvent
 from conversations.models import RELAY, Approval, Asked, Call, Conversation, Interrupt, Message, Question, Run, RunEvent
 from conversations.telling import tell_message, tell_run
 from conversations.webhooks import outbox
+from tools_admin.models import Agent
 from tools_admin.services import agent_for
 
 log = logging.getLogger(__name__)
@@ -40,16 +41,17 @@ def start_run(
     user: User,
     *,
     mode: str = "",
+    agent: Agent | None = None,
     copy_from: Run | None = None,
     asked: Asked | None = None,
     api_key_id: int | None = None,
 ) -> Run:
     """A queued run that answers `message` of this person; enqueued after commit. The conversation's agent answers, or
-    another one if that is not theirs to use any more. `copy_from`: begin with its finished records. `asked`: answer
-    once more what a program asked another run."""
+    another one if that is not theirs to use any more: give an `agent` that was found to be theirs just now.
+    `copy_from`: begin with its finished records. `asked`: answer once more what a program asked another run."""
     mode = RELAY if asked and asked.route else mode
     conversation = message.conversation
-    agent = None if mode == RELAY else agent_for(user, conversation.agent_id)
+    agent = None if mode == RELAY else agent or agent_for(user, conversation.agent_id)
     run = Run.objects.create(
         conversation=conversation,
         user=user,

@@ -65,12 +65,15 @@ def user_key(user_id: int) -> str:
     return f"user:{user_id}"
 
 
-def tell_user(user_id: int, channel: str, data: dict[str, Any]) -> None:
-    """Appends to the user's own stream (lists and other tabs). Call it after commit; failing is harmless."""
-    body = to_json({"channel": channel, "data": data, "at": datetime.now(UTC).isoformat(timespec="milliseconds")})
+def tell_user(user_id: int, *news: tuple[str, dict[str, Any]]) -> None:
+    """Appends channels and their data to the user's own stream (lists and other tabs). Call it after commit; failing is
+    harmless."""
+    at = datetime.now(UTC).isoformat(timespec="milliseconds")
     try:
         with sync_client().pipeline(transaction=False) as pipe:
-            pipe.xadd(user_key(user_id), {NO_SEQ: body}, maxlen=USER_STREAM_LENGTH, approximate=True)
+            for channel, data in news:
+                body = to_json({"channel": channel, "data": data, "at": at})
+                pipe.xadd(user_key(user_id), {NO_SEQ: body}, maxlen=USER_STREAM_LENGTH, approximate=True)
             pipe.expire(user_key(user_id), ACTIVE_TTL_SECONDS)
             pipe.execute()
     except redis.RedisError as error:

@@ -97,7 +97,7 @@ def _settle(run: Run, question: Question, state: Question.State) -> None:
     question.state = state
     question.save()
     add_events(run, [KeyedEvent(f"question/{question.key}/settled", "question", question_data(question))])
-    after_commit(live.tell_user, run.user_id, "question", {"run": str(run.id), **question_data(question)})
+    after_commit(live.tell_user, run.user_id, ("question", {"run": str(run.id), **question_data(question)}))
     if run.status == Run.Status.WAITING and run.reason == "input":
         put_back(run)
 

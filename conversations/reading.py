@@ -81,4 +81,5 @@ def _keep(row: Attachment) -> None:
     Attachment.objects.filter(id=row.id).update(**{name: getattr(row, name) for name in read})
     with override(row.user.language or settings.LANGUAGE_CODE):
         problem = explain(row.problem) if row.problem else ""
-    live.tell_user(row.user_id, "attachment", {"id": str(row.id), "status": str(row.status), "problem": problem})
+    data = {"id": str(row.id), "status": str(row.status), "problem": problem}
+    live.tell_user(row.user_id, ("attachment", data))

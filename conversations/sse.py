@@ -60,13 +60,13 @@ async def _parts(run: UUID, after: int, sign_in: SignIn) -> AsyncIterator[bytes]
             yield b"".join(map(_part, bodies)) or b": still there\n\n"
 
 
-async def envelopes(run: UUID, after: int, sign_in: SignIn) -> AsyncGenerator[list[bytes], None]:
+async def envelopes(run: UUID, after: int, sign_in: SignIn, *, new: bool = False) -> AsyncGenerator[list[bytes], None]:
     """Envelopes of a run until its end, as many as are there; an empty list when none came for a while.
 
-    It ends early when the client falls behind, or may no longer come in.
+    It ends early when the client falls behind, or may no longer come in. A `new` run was queued by this request.
     """
     outbox = Outbox(lambda: None)  # a client that falls behind is cut off, and comes back with `Last-Event-ID`
-    following = asyncio.create_task(_follow(Follow(run, after, outbox, _text_so_far), outbox))
+    following = asyncio.create_task(_follow(Follow(run, after, outbox, _text_so_far, new=new), outbox))
     process_visitors().add(sign_in, outbox.fail)
     try:
         while (bodies := await _next(outbox)) is not None:

@@ -1,6 +1,8 @@
 """What a person's own stream is told of their conversations, runs and messages. Its failure is harmless: pages read
 what they missed."""
 
+from typing import Any
+
 from conversations import live
 from conversations.models import Conversation, Message, Run
 
@@ -8,19 +10,21 @@ from conversations.models import Conversation, Message, Run
 def tell_branch(conversation: Conversation) -> None:
     """Pages that show the conversation read its new branch."""
     data = {"id": str(conversation.id), "branch": str(conversation.leaf_id)}
-    live.tell_user(conversation.user_id, "conversation", data)
+    live.tell_user(conversation.user_id, ("conversation", data))
 
 
 def tell_conversation(conversation: Conversation, deleted: bool) -> None:
-    data = {
-        "id": str(conversation.id),
-        "title": conversation.title,
-        "pinned": conversation.pinned,
-        "archived": conversation.archived,
-        "deleted": deleted,
-        "status": "idle",
-    }
-    live.tell_user(conversation.user_id, "conversation", data)
+    live.tell_user(conversation.user_id, _conversation(conversation, deleted))
+
+
+def tell_sent(conversation: Conversation, message: Message, new: bool) -> None:
+    """A message, and the conversation that it begins."""
+    begun = [_conversation(conversation, False)] if new else []
+    live.tell_user(conversation.user_id, *begun, _message(message))
+
+
+def tell_message(user_id: int, message: Message) -> None:
+    live.tell_user(user_id, _message(message))
 
 
 def tell_run(run: Run) -> None:
@@ -30,11 +34,22 @@ def tell_run(run: Run) -> None:
         "status": str(run.status),
         "reason": run.reason,
     }
-    live.tell_user(run.user_id, "run", data)
+    live.tell_user(run.user_id, ("run", data))
 
 
-def tell_message(user_id: int, message: Message) -> None:
-    data = {
+def _conversation(conversation: Conversation, deleted: bool) -> tuple[str, dict[str, Any]]:
+    return "conversation", {
+        "id": str(conversation.id),
+        "title": conversation.title,
+        "pinned": conversation.pinned,
+        "archived": conversation.archived,
+        "deleted": deleted,
+        "status": "idle",
+    }
+
+
+def _message(message: Message) -> tuple[str, dict[str, Any]]:
+    return "message", {
         "id": str(message.id),
         "conversation": str(message.conversation_id),
         "role": message.role,
@@ -45,4 +60,3 @@ def tell_message(user_id: int, message: Message) -> None:
         "recalled": message.recalled,
         "attachments": [file.described for file in message.files],
     }
-    live.tell_user(user_id, "message", data)

@@ -20,6 +20,7 @@ from conversations import tree
 from conversations.approvals import SIGN
 from conversations.attachments import MOST_IN_MESSAGE, attachment_of
 from conversations.files import serve
+from conversations.inspections import record_inspection, record_inspections
 from conversations.listing import list_conversations
 from conversations.models import (
     Approval,
@@ -43,7 +44,6 @@ from conversations.presenters import (
     present_doubt,
     present_question,
 )
-from conversations.services import record_inspection, record_inspections
 from conversations.trace import present_calls
 from tools_admin.models import Agent
 from tools_admin.modes import Mode, offered

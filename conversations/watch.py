@@ -93,7 +93,7 @@ class Follow:
 
     async def begin(self) -> None:
         try:
-            entries = await process_hub().join(run_key(self.run), self._deliver)
+            entries = await process_hub().join(run_key(self.run), self._deliver, new=self._new)
             if self._new:  # a question to the database would wait behind all that others send at this moment
                 status, text, attempt = str(Run.Status.QUEUED), "", 0
                 held, self._held, self._held_bytes = self._held or (), deque(), 0

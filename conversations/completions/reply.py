@@ -64,7 +64,7 @@ class Reply:
         """
         try:
             with presence.of(self._run.id):
-                async with aclosing(envelopes(self._run.id, 0, self._sign_in)) as batches:
+                async with aclosing(envelopes(self._run.id, 0, self._sign_in, new=True)) as batches:
                     async for bodies in batches:
                         if not bodies:
                             yield None

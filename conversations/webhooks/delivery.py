@@ -147,4 +147,4 @@ def _record(delivery: Delivery, outcome: Outcome) -> None:
 def _tell_disabled(webhook: Webhook) -> None:
     if webhook.user_id is not None:
         text = _("The webhook %(url)s was disabled: it failed again and again.") % {"url": webhook.url}
-        live.tell_user(webhook.user_id, "notice", {"code": "webhook_disabled", "message": text})
+        live.tell_user(webhook.user_id, ("notice", {"code": "webhook_disabled", "message": text}))

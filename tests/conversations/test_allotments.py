@@ -158,7 +158,7 @@ def test_a_new_period_begins_at_nothing_and_takes_no_old_rest(ada: User) -> None
 
 def test_a_warning_comes_once_in_a_period(ada: User, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[int, str]] = []
-    monkeypatch.setattr(live, "tell_user", lambda user, _channel, data: told.append((user, data["message"])))
+    monkeypatch.setattr(live, "tell_user", lambda user, news: told.append((user, news[1]["message"])))
     Budget.objects.create(user=ada, limit=1_000, warn_percent=50)
     for _ in range(7):
         _draw(_run(ada))
