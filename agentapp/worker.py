@@ -5,13 +5,11 @@ import sys
 
 from agentapp.celery import app
 
-RUNS_AT_ONCE = 256  # a waiting run costs a thread that does nothing
+THREADS = 64  # for checks of endpoints, webhooks and documents; runs only pass through on their way to the loop
 
 
 def main() -> None:
-    worker = app.Worker(
-        pool="threads", concurrency=RUNS_AT_ONCE, without_gossip=True, without_mingle=True, loglevel="INFO"
-    )
+    worker = app.Worker(pool="threads", concurrency=THREADS, without_gossip=True, without_mingle=True, loglevel="INFO")
     worker.start()
     sys.exit(worker.exitcode)
 

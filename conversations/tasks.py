@@ -92,14 +92,18 @@ def _start(**_: object) -> None:
 
 
 @worker_shutting_down.connect
-def _drain(**_: object) -> None:
+def _drain(how: str, **_: object) -> None:
     from conversations.worker import process_worker
 
-    process_worker().drain()
+    if how == "Warm":
+        process_worker().drain()
 
 
 @worker_shutdown.connect
 def _go(sender: Any, **_: object) -> None:
-    """Everything is put back by now. A tool that hangs in a thread cannot be stopped, and must not keep the process."""
+    """A tool that hangs in a thread cannot be stopped, and must not keep the process."""
+    from conversations.worker import process_worker
+
+    process_worker().wait_until_drained()
     logging.shutdown()
     os._exit(sender.exitcode or 0)

@@ -7,8 +7,9 @@ import os
 import socket
 import threading
 import time
-from concurrent.futures import CancelledError, Future
+from collections.abc import Coroutine
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID, uuid4
 
 import redis
@@ -28,6 +29,7 @@ from tools_admin.clients import ModelClients
 
 log = logging.getLogger(__name__)
 
+RUNS_AT_ONCE = 256
 BEGIN_AT_ONCE = 2  # runs of a burst: the first ones reach their models while others still wait to be claimed
 READ_AT_ONCE = 2  # documents that nobody waits for yet
 
@@ -46,7 +48,7 @@ class _Held:
 
 
 class Worker:
-    """Lives as long as its process. `run()` is called from Celery's threads, everything else happens on the loop."""
+    """Lives as long as its process. What has no underscore is called from Celery's threads, the rest on the loop."""
 
     def __init__(self) -> None:
         self.name = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:6]}"
@@ -57,32 +59,27 @@ class Worker:
         self._models = ModelClients()
         self._permissions = Permissions()
         self._runs: dict[UUID, _Held] = {}
+        self._expected: set[UUID] = set()  # runs that wait for a place here
         self._comparisons: set[asyncio.Task[None]] = set()
+        self._jobs: set[asyncio.Task[None]] = set()
         self._draining = False
+        self._places = asyncio.Semaphore(RUNS_AT_ONCE)
         self._beginning = asyncio.Semaphore(BEGIN_AT_ONCE)
         self._reader = asyncio.Semaphore(READ_AT_ONCE)
         self._background: list[asyncio.Task[None]] = []
         threading.Thread(target=self._live, name="runs", daemon=True).start()
 
     def run(self, run_id: UUID) -> None:
-        """Executes a run if it can be claimed; returns when it is out of this worker's hands."""
-        future: Future[None] = asyncio.run_coroutine_threadsafe(self._run(run_id), self.loop)
-        try:
-            future.result()
-        except CancelledError:
-            log.info("Run %s was stopped.", run_id)
+        """Executes a run, if it can be claimed when there is a place for it. Like the next two it returns at once."""
+        self._keep(self._run(run_id))
 
     def compare(self, comparison_id: UUID) -> None:
         """The same for a comparison of routes."""
-        future: Future[None] = asyncio.run_coroutine_threadsafe(self._compare(comparison_id), self.loop)
-        try:
-            future.result()
-        except CancelledError:
-            log.info("Comparison %s was put back.", comparison_id)
+        self._keep(self._compare(comparison_id))
 
     def read(self, attachment_id: UUID) -> None:
-        """Has an attached document read; no thread waits for it."""
-        asyncio.run_coroutine_threadsafe(self._read(attachment_id), self.loop)
+        """Has an attached document read."""
+        self._keep(self._read(attachment_id))
 
     def drain(self) -> None:
         """Takes no new runs; what is still going on after the grace time goes back into the queue."""
@@ -90,6 +87,23 @@ class Worker:
         self.loop.call_soon_threadsafe(
             self.loop.call_later, settings.SHUTDOWN_GRACE_SECONDS, self._stop_all, "shutdown"
         )
+
+    def wait_until_drained(self) -> None:
+        """Returns when nothing is in its hands any more; at once when nobody asked it to go."""
+        if self._draining:
+            asyncio.run_coroutine_threadsafe(self._finish(), self.loop).result()
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+        def begin() -> None:
+            job = self.loop.create_task(work)
+            self._jobs.add(job)
+            job.add_done_callback(self._jobs.discard)
+
+        self.loop.call_soon_threadsafe(begin)
+
+    async def _finish(self) -> None:
+        while self._jobs:
+            await asyncio.wait(self._jobs)
 
     def _live(self) -> None:
         asyncio.set_event_loop(self.loop)
@@ -106,27 +120,48 @@ class Worker:
         self.loop.run_forever()
 
     async def _run(self, run_id: UUID) -> None:
-        if self._draining:
-            return  # the row stays queued; the sweeper gives it to another worker
+        if run_id in self._expected:
+            return
         if run_id in self._runs:
             await self._renew()  # its own lease may have run out, as in an outage of the database
             return
+        self._expected.add(run_id)
+        try:
+            async with self._places:
+                try:
+                    held = await self._begin(run_id)
+                finally:
+                    self._expected.discard(run_id)
+                if held:
+                    await self._hold(run_id, held)
+        except DatabaseError as error:
+            log.warning("The database does not answer (%s); run %s waits for the sweeper.", error, run_id)
+        except Exception:
+            log.exception("Run %s is out of this worker's hands; the sweeper finds it.", run_id)
+
+    async def _begin(self, run_id: UUID) -> _Held | None:
         async with self._beginning:
+            if self._draining:
+                return None  # the row stays queued; the sweeper gives it to another worker
             claimed = await in_thread(claims.claim, run_id, self.name)
             if claimed is None:
-                return
+                return None
             reach("K2")
             execution = RunExecution(claimed, self._writer, self._appender, self._models, self._permissions)
             held = _Held(execution, asyncio.create_task(execution.execute(), name=f"run {run_id}"))
             self._runs[run_id] = held
             await execution.begun.wait()
+        return held
+
+    async def _hold(self, run_id: UUID, held: _Held) -> None:
+        """Until it is out of this worker's hands."""
         try:
             await asyncio.wait([held.task])
         finally:
             if self._runs.get(run_id) is held:
                 del self._runs[run_id]
         if held.task.cancelled():
-            await execution.stop(held.reason)
+            await held.execution.stop(held.reason)
         elif error := held.task.exception():
             raise error
 
@@ -137,10 +172,8 @@ class Worker:
             return
         job = asyncio.create_task(execute(comparison_id, self._models, self._permissions))
         self._comparisons.add(job)
-        try:
-            await job
-        finally:
-            self._comparisons.discard(job)
+        job.add_done_callback(self._comparisons.discard)
+        await asyncio.wait([job])  # it says itself what went wrong, and puts itself back when it is cancelled
 
     async def _read(self, attachment_id: UUID) -> None:
         async with self._reader:

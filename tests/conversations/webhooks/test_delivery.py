@@ -161,7 +161,7 @@ def test_after_many_failures_in_a_row_a_webhook_is_disabled_and_its_owner_told(
         after(told(webhook))
     webhook.refresh_from_db()
     assert not webhook.enabled
-    assert [(args[0], args[2]["code"]) for args in notices] == [(webhook.user_id, "webhook_disabled")]
+    assert [(user, news["code"]) for user, (_, news) in notices] == [(webhook.user_id, "webhook_disabled")]
 
 
 def test_a_receiver_that_is_gone_disables_its_webhook_at_once(receiver: Receiver) -> None:
