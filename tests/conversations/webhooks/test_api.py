@@ -86,6 +86,40 @@ def test_a_run_is_told_to_its_owners_webhook_and_again_when_asked(product: Produ
         assert receiver.got[1][0]["webhook-id"] == headers["webhook-id"]
 
 
+def test_what_waits_and_what_runs_low_is_told_too(product: Product, receiver: Receiver) -> None:
+    """Each once, signed, and about the run that it names."""
+    person = product.person()
+    product.execute(
+        'INSERT INTO accounts_budget (user_id, unit, period, "limit", warn_percent, used, period_start, warned)'
+        " VALUES (%s, 'tokens', 'month', 500000, 1, 4950, now(), false)",
+        person.id,
+    )
+    product.execute("UPDATE tools_admin_tool SET approval = 'always' WHERE name = 'calculator'")
+    try:
+        with httpx2.Client(base_url=f"{product.url}/api/v1", headers=person.bearer, timeout=70) as api:
+            hook = api.post(
+                "/webhooks", json={"url": receiver.url, "events": ["approval.needed", "budget.near"]}
+            ).json()
+            product.execute("UPDATE conversations_webhook SET private_allowed = true WHERE id = %s", hook["id"])
+            run = api.post("/runs", json={"input": "What is 12 * 12?"}).json()["id"]
+            eventually(lambda: len(receiver.got) == 2, "both have come")
+            [asked] = api.get("/approvals").json()["items"]
+            assert api.post(f"/approvals/{asked['id']}", json={"decision": "approve"}).status_code == 200
+            eventually(lambda: api.get(f"/runs/{run}").json()["status"] == "completed", "the run has ended")
+            assert [row["state"] for row in api.get(f"/webhooks/{hook['id']}/deliveries").json()["items"]] == [
+                "delivered",
+                "delivered",
+            ], "neither is told twice"
+    finally:
+        product.execute("UPDATE tools_admin_tool SET approval = 'never' WHERE name = 'calculator'")
+    assert all(is_signed(hook["secret"], headers, body) for headers, body in receiver.got)
+    told = {body["type"]: body["data"] for body in receiver.bodies()}
+    [request] = told["approval.needed"]["approvals"]
+    assert (told["approval.needed"]["run"], request["id"], request["tool"]) == (run, asked["id"], "calculator")
+    low = told["budget.near"]
+    assert (low["run"], low["limit"]) == (run, 500_000) and low["used"] >= 5_000
+
+
 def test_the_page_makes_tries_disables_and_deletes_a_webhook(ada: Client) -> None:
     page = ada.post("/webhooks/", {"url": URL, "events": ["run.finished", "budget.near"]})
     webhook = Webhook.objects.get()

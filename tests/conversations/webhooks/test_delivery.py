@@ -1,6 +1,9 @@
 """One try at a time: signed, bounded, and again where it fails."""
 
+import gzip
+import tracemalloc
 from datetime import timedelta
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
@@ -140,6 +143,26 @@ def test_a_huge_answer_is_cut_and_its_status_counts(receiver: Receiver) -> None:
     receiver.answer = endless
     delivery = after(told(hook(receiver.url)))
     assert (delivery.state, len(delivery.answer)) == ("delivered", 500)
+
+
+@pytest.mark.parametrize("announced", [{}, {"Content-Encoding": "gzip"}])
+def test_an_answer_that_inflates_without_end_takes_no_memory(receiver: Receiver, announced: dict[str, str]) -> None:
+    bomb = gzip.compress(bytes(200_000_000), 1)
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        for name, value in {**announced, "Content-Length": str(len(bomb))}.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(bomb)
+
+    receiver.answer = answer
+    tracemalloc.start()
+    delivery = after(told(hook(receiver.url)))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (delivery.state, delivery.status) == ("delivered", 200) and len(delivery.answer) <= 500
+    assert peak < 10_000_000
 
 
 def test_a_receiver_that_never_answers_costs_a_try(monkeypatch: pytest.MonkeyPatch, receiver: Receiver) -> None:
