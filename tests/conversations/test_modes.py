@@ -169,6 +169,80 @@ def test_work_goes_only_to_agents_that_the_person_may_use(product: Product, pers
     assert "ask_sums" not in offered
 
 
+@pytest.fixture
+def gated(product: Product) -> Iterator[None]:
+    product.execute("UPDATE tools_admin_tool SET approval = 'always' WHERE name = 'calculator'")
+    yield
+    product.execute("UPDATE tools_admin_tool SET approval = 'never' WHERE name = 'calculator'")
+
+
+def _asked(product: Product, person: Person, question: str, mode: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A run that waits, and its requests."""
+    run = call(product, person, "POST", "/api/v1/runs", {"input": question, "mode": mode})[1]
+    eventually(lambda: _run(product, person, run["id"])["status"] == "waiting", "the run waits")
+    return run, call(product, person, "GET", "/api/v1/approvals")[1]["items"]
+
+
+def _decided(
+    product: Product, person: Person, run: dict[str, Any], asked: dict[str, Any], **decision: Any
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The ended run and its calls of the calculator."""
+    assert call(product, person, "POST", f"/api/v1/approvals/{asked['id']}", decision)[0] == 200
+    ended = eventually(lambda: (r := _run(product, person, run["id"]))["ended_at"] and r, "the run has ended")
+    return ended, [c for c in calls(product, person, run) if c["request"].get("name") == "calculator"]
+
+
+@pytest.mark.parametrize(
+    ("decision", "told"),
+    [
+        ({"decision": "approve"}, "144"),
+        ({"decision": "approve", "args": {"expression": "10 * 10"}}, "100"),
+        ({"decision": "reject", "comment": "not today"}, "not today"),
+    ],
+    ids=["approved", "edited", "rejected"],
+)
+@pytest.mark.usefixtures("helper", "gated")
+def test_a_helpers_call_is_decided_like_any_other(
+    product: Product, person: Person, decision: dict[str, Any], told: str
+) -> None:  # C-42
+    def brain(request: dict[str, Any]) -> dict[str, Any]:
+        names = {tool["function"]["name"] for tool in request.get("tools") or ()}
+        if "ask_sums" in names and request["messages"][-1]["role"] == "user":
+            return {"calls": [{"name": "ask_sums", "arguments": {"request": "What is 12 * 12?"}}]}
+        return think(request)
+
+    product.model.brain = brain
+    run, [asked] = _asked(product, person, "Let them work it out", "react")
+    assert asked["arguments"] == {"expression": "12 * 12"}
+    before = len(product.model.requests)
+    ended, [made] = _decided(product, person, run, asked, **decision)
+    assert ended["status"] == "completed"
+    assert made["key"] == "react/1/tool/0/agent/react/1/tool/0"
+    assert (told in made["result"]["content"], made["result"]["is_error"]) == (True, told == "not today")
+    helper, parent = product.model.requests[before : before + 2]
+    assert told in helper["messages"][-1]["content"], "the helper goes on where it was"
+    assert told in parent["messages"][-1]["content"], "and answers whoever asked it"
+
+
+@pytest.mark.parametrize("mode", ["react", "rewoo", "plan_execute", "dag", "direct"])
+@pytest.mark.usefixtures("workflow", "gated")
+def test_no_way_of_working_leads_around_a_persons_word(product: Product, person: Person, mode: str) -> None:  # C-41
+    steps = goals(("Work out 12 * 12", [])) if mode in ("plan_execute", "dag") else sums("12 * 12")
+    product.model.brain = planning(steps, mode=mode)
+    run, _ = _asked(product, person, "How much is 12 * 12", mode)
+    assert [c for c in calls(product, person, run) if c["request"].get("name") == "calculator"] == []
+
+    def ended() -> Any:
+        for pending in call(product, person, "GET", "/api/v1/approvals")[1]["items"]:  # a new plan asks anew
+            call(product, person, "POST", f"/api/v1/approvals/{pending['id']}", {"decision": "reject", "comment": "no"})
+        return (found := _run(product, person, run["id"]))["ended_at"] and found
+
+    end = eventually(ended, "the run has ended")
+    assert end["status"] in ("completed", "failed") and end["answer"] + end["error"]
+    made = [c["result"] for c in calls(product, person, run) if c["request"].get("name") == "calculator"]
+    assert {(result["is_error"], "144" in result["content"]) for result in made} == {(True, False)}
+
+
 def test_a_planned_run_survives_its_worker(product: Product, person: Person) -> None:
     product.model.brain = planning(sums("2 * 300", "3 * 300"), answer="It is 1500.")
     product.model.latency = 1.0
