@@ -106,4 +106,7 @@ def _part(body: bytes) -> bytes:
 
 
 def _text_so_far(snapshot: Snapshot) -> Iterable[bytes]:
+    """None of a run that has ended: `done` has the answer, and is the last event."""
+    if snapshot.status not in Run.ACTIVE:
+        return ()
     return deltas(snapshot.run, snapshot.text, 0, snapshot.attempt)

@@ -152,6 +152,17 @@ def test_an_old_snapshot_does_not_replace_newer_text(page: Page) -> None:
     assert (run["text"], run["seq"]) == ("Hello 👩‍💻", 8)
 
 
+def test_what_comes_late_changes_neither_an_end_nor_a_state(page: Page) -> None:  # C-49
+    longer = {"text": "Hello 👩‍💻, world, and what was taken back", "attempt": 2}
+    late = [{"type": "snapshot", "run": "r", "seq": 8, "status": "running", "answer": longer}, delta(0, "x" * 30, 3)]
+    run = fold(page, [*STORY, *late])
+    assert (run["text"], run["status"], run["streaming"]) == ("Hello 👩‍💻, world", "completed", False)
+    waits = event(9, "run", status="waiting", reason="approval")
+    old = {"type": "snapshot", "run": "r", "seq": 1, "status": "queued", "answer": {"text": "", "attempt": 0}}
+    assert fold(page, [*STORY[:10], waits, old])["status"] == "waiting"
+    assert fold(page, [*STORY[:10], waits, old | {"seq": 9}])["status"] == "queued"
+
+
 def test_a_snapshot_that_is_ahead_shows_what_is_missing(page: Page) -> None:
     ahead = {"type": "snapshot", "run": "r", "seq": 8, "status": "running", "answer": {"text": "Hel", "attempt": 1}}
     run = fold(page, [*STORY[:5], ahead, *STORY[5:]])

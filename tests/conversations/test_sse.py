@@ -8,27 +8,30 @@ from typing import Any
 import httpx2
 import pytest
 
+from conversations import sse
+from conversations.outbox import Outbox
 from tests.product import Person, Product, eventually
 
 
-def start(product: Product, person: Person, question: str) -> str:
-    answer = httpx2.post(f"{product.url}/api/v1/runs", json={"input": question}, headers=person.bearer)
+def start(product: Product, person: Person, question: str, url: str = "") -> str:
+    answer = httpx2.post(f"{url or product.url}/api/v1/runs", json={"input": question}, headers=person.bearer)
     run: str = answer.json()["id"]
     return run
 
 
 @contextmanager
 def events(
-    product: Product, person: Person, run: str, after: int | None = None, position: int = 0
+    product: Product, person: Person, run: str, after: int | None = None, position: int = 0, url: str = ""
 ) -> Iterator[Iterator[dict[str, Any]]]:
     headers = {**person.bearer, "Accept": "text/event-stream"}
     if after is not None:
         headers["Last-Event-ID"] = str(after)
-    url = f"{product.url}/api/v1/runs/{run}/events"
+    url = f"{url or product.url}/api/v1/runs/{run}/events"
     with httpx2.stream("GET", url, headers=headers, params={"after": position}, timeout=20) as response:
         assert response.status_code == 200
         assert response.headers["content-type"].startswith("text/event-stream")
-        assert response.headers["x-accel-buffering"] == "no"
+        assert response.headers["x-accel-buffering"] == "no"  # C-51: proxies hold nothing back, nor compress it
+        assert "no-transform" in response.headers["cache-control"]
         yield _parse(response.iter_lines())
 
 
@@ -169,3 +172,10 @@ def test_a_revoked_key_ends_its_stream(product: Product, person: Person) -> None
     eventually(
         lambda: product.sql("SELECT status FROM conversations_run WHERE id = %s", run) == [("cancelled",)], "end"
     )
+
+
+async def test_a_silent_stream_says_that_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:  # C-51
+    """Else a proxy would cut it off after a minute."""
+    assert sse.HEARTBEAT_SECONDS < 30
+    monkeypatch.setattr(sse, "HEARTBEAT_SECONDS", 0.01)
+    assert await sse._next(Outbox(lambda: None)) == []

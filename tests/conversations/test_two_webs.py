@@ -1,12 +1,15 @@
 """Any web process serves anything: pages that come back to another one, a stop at one and its page at the other."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 
 import httpx2
 import pytest
 
 from tests.conversations.test_socket import page, send
-from tests.product import Person, Product
+from tests.conversations.test_sse import events, numbers, start, text
+from tests.product import WORKER, Person, Product
 
 
 @pytest.fixture
@@ -61,3 +64,33 @@ def test_lists_at_both_processes_stay_in_step(product: Product, person: Person, 
         mine.ended(ack["run"])
         seen = elsewhere.until(lambda b: b.get("channel") == "run" and b["data"]["status"] == "completed")
     assert seen["data"]["conversation"] == ack["conversation"]
+
+
+def test_of_many_conversations_at_two_webs_and_two_workers_none_hangs(
+    product: Product, person: Person, urls: list[str]
+) -> None:  # C-55
+    """Each is begun at one, and read in turn at both, a few events at a time."""
+    product.spawn("worker2", WORKER)
+    product.model.token_delay = 0.002
+    product.model.brain = lambda _: {"text": " ".join(f"word{n}" for n in range(60))}
+
+    def ask_and_read(number: int) -> tuple[str, list[int], bool]:
+        run, seen, visits = start(product, person, f"Question {number}", urls[number % 2]), [], 0
+        while not (seen and seen[-1]["channel"] == "done"):
+            visits += 1
+            last = max(numbers(seen), default=0)
+            with events(product, person, run, after=last, url=urls[(number + visits) % 2]) as stream:
+                seen += islice(stream, 8)
+        answer: str = seen[-1]["data"]["answer"]
+        assert answer.startswith(text(seen))
+        return answer, numbers(seen), visits > 1
+
+    try:
+        with ThreadPoolExecutor(20) as people:
+            read = list(people.map(ask_and_read, range(24)))
+    finally:
+        product.end("worker2")
+    whole = " ".join(f"word{n}" for n in range(60))
+    assert {said for said, _, _ in read} == {whole}
+    assert all(seqs == list(range(1, len(seqs) + 1)) for _, seqs, _ in read)
+    assert sum(again for _, _, again in read) > 12, "most were visited more than once"

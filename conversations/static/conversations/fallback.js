@@ -1,8 +1,8 @@
 /* Where WebSockets do not pass: the same actions by REST, the same envelopes by Server-Sent Events. */
 
 import { ApiError, request } from "#app/api.js";
+import { CHANNELS } from "#chat/run-state.js";
 
-const CHANNELS = ["run", "step", "answer", "phase", "compact", "plan", "inject", "files", "approval", "verdict", "error", "done"];
 const UNAVAILABLE = new Set(["unreachable", "unavailable", "502", "503", "504"]);
 
 export class Fallback {

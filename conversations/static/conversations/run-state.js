@@ -88,13 +88,14 @@ export function fold(run, envelope) {
  * @returns {"applied" | "gap"}
  */
 export function applySnapshot(run, snapshot) {
+  if (isEnded(run)) return "applied"; // the end says the whole answer, and its state is the last one
   const { text = "", attempt = 0 } = snapshot.answer ?? {};
   const length = [...text].length;
   if (attempt > run.attempt || (attempt === run.attempt && length > run.length)) {
     Object.assign(run, { text, length, attempt, streaming: text !== "" });
   }
   if (snapshot.seq > run.seq) return "gap";
-  if (run.status === "waiting" && snapshot.status === "queued") requeued(run);
+  if (snapshot.seq === run.seq && run.status === "waiting" && snapshot.status === "queued") requeued(run);
   return "applied";
 }
 
@@ -103,7 +104,7 @@ export function applySnapshot(run, snapshot) {
  * @param {any} data
  */
 function delta(run, data) {
-  if (data.status !== "delta" || data.attempt < run.attempt) return "known";
+  if (isEnded(run) || data.status !== "delta" || data.attempt < run.attempt) return "known";
   if (data.attempt > run.attempt) Object.assign(run, { text: "", length: 0, attempt: data.attempt });
   if (data.offset > run.length) return "gap";
   const fresh = [...data.content].slice(run.length - data.offset); // offsets count characters, not UTF-16 units
@@ -216,6 +217,9 @@ const channels = {
     if (typeof data.answer === "string") Object.assign(run, { text: data.answer, length: [...data.answer].length });
   },
 };
+
+/** What a run's events can be about. */
+export const CHANNELS = Object.keys(channels);
 
 /**
  * @param {Run} run
