@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from django.db import connection
 from django.db.models import Sum
 from django.db.models.functions import Length
 from django.utils.translation import gettext as _
 
 from agentapp.engine import ChatModel, ModelError, ModelUnavailable
 from conversations.allotments import budgets_of
+from conversations.cleaning import to_json
 from conversations.completions.wire import has_images
 from conversations.models import Asked, Message, Run
 from tools_admin import services as configuration
@@ -17,6 +19,7 @@ from tools_admin.clients import ModelClients
 from tools_admin.models import LanguageModel, Provider
 
 CHARS_PER_TOKEN = 4
+_KEEP = "UPDATE conversations_run SET model = %s::jsonb, agent_version_id = %s WHERE id = %s AND epoch = %s"
 
 
 def bound_models(run: Run, clients: ModelClients, *, images: bool = False) -> list[LanguageModel]:
@@ -57,7 +60,8 @@ def _chosen(run: Run, clients: ModelClients, images: bool) -> list[LanguageModel
         "reason": choice.reason,
         "chain": [row.pk for row in choice.models],
     }
-    Run.objects.filter(id=run.id, epoch=run.epoch).update(model=run.model, agent_version=run.agent_version)
+    with connection.cursor() as cursor:
+        cursor.execute(_KEEP, [to_json(run.model).decode(), run.agent_version_id, run.id, run.epoch])
     return list(choice.models)
 
 

@@ -76,14 +76,19 @@ def renew(owner: str, epochs: dict[UUID, int]) -> Renewed:
     with connection.cursor() as cursor:
         cursor.execute(
             """
+            WITH held AS (
+                SELECT run.id FROM conversations_run run
+                JOIN unnest(%s::uuid[], %s::int[]) AS mine(id, epoch) ON run.id = mine.id AND run.epoch = mine.epoch
+                WHERE run.lease_owner = %s AND run.status = 'running'
+                ORDER BY run.id FOR NO KEY UPDATE OF run  -- the order of the writer, or each would wait for the other
+            )
             UPDATE conversations_run run SET lease_expires_at = now() + make_interval(secs => %s)
-            FROM unnest(%s::uuid[], %s::int[]) AS mine(id, epoch)
-            WHERE run.id = mine.id AND run.epoch = mine.epoch AND run.lease_owner = %s AND run.status = 'running'
+            FROM held WHERE run.id = held.id
             RETURNING run.id, run.cancel_requested_at IS NOT NULL, EXISTS (
                 SELECT 1 FROM conversations_interrupt said WHERE said.run_id = run.id AND said.state = 'queued'
             )
             """,
-            [settings.RUN_LEASE_SECONDS, list(epochs), list(epochs.values()), owner],
+            [list(epochs), list(epochs.values()), owner, settings.RUN_LEASE_SECONDS],
         )
         rows = cursor.fetchall()
     return Renewed(
@@ -121,10 +126,18 @@ def next_runs(user_id: int) -> list[UUID]:
     most = settings.MAX_RUNNING_RUNS
     if not most:
         return []
-    active = Run.objects.active().filter(user=user_id, retry_at=None).order_by("created_at")
-    rows = list(active.values_list("id", "status")[:500])
-    running = sum(status == Run.Status.RUNNING for _, status in rows)
-    return [run for run, status in rows if status == Run.Status.QUEUED][: max(0, most - running)]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT id, status FROM conversations_run
+            WHERE user_id = %s AND status IN ('queued', 'running', 'waiting') AND retry_at IS NULL
+            ORDER BY created_at LIMIT 500
+            """,
+            [user_id],
+        )
+        rows = cursor.fetchall()
+    running = sum(status == "running" for _, status in rows)
+    return [run for run, status in rows if status == "queued"][: max(0, most - running)]
 
 
 def _busy_users() -> QuerySet[Any, Any]:

@@ -10,13 +10,26 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def clean(value: Any) -> Any:
-    """Removes NUL characters and lone surrogates from text, at any depth of lists and dicts."""
+    """Removes NUL characters and lone surrogates from text, at any depth of lists and dicts. What has none, as nearly
+    always, is given back as it is."""
+    return value if _is_clean(value) else _cleaned(value)
+
+
+def _is_clean(value: Any) -> bool:
+    """Encoding takes a tenth of the time that a look at each text would."""
+    try:
+        return b"\\u0000" not in orjson.dumps(value)
+    except TypeError:  # a lone surrogate, or something that JSON does not know
+        return False
+
+
+def _cleaned(value: Any) -> Any:
     if isinstance(value, str):
         return _UNSTORABLE.sub("", value) if _UNSTORABLE.search(value) else value
     if isinstance(value, dict):
-        return {clean(key): clean(item) for key, item in value.items()}
+        return {_cleaned(key): _cleaned(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [clean(item) for item in value]
+        return [_cleaned(item) for item in value]
     return value
 
 

@@ -11,7 +11,6 @@ import redis
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Q
-from django.db.models.functions import Now
 from django.utils import timezone
 
 from accounts.models import User
@@ -22,7 +21,7 @@ from conversations import allotments, claims, live
 from conversations.crash_points import reach
 from conversations.endings import close_calls, open_steps, what_is_open
 from conversations.events import KeyedEvent
-from conversations.models import RELAY, Approval, Asked, Call, Conversation, Interrupt, Message, Question, Run, RunEvent
+from conversations.models import RELAY, Approval, Asked, Call, Interrupt, Message, Question, Run, RunEvent
 from conversations.telling import tell_message, tell_run
 from conversations.webhooks import outbox
 from tools_admin.models import Agent
@@ -34,6 +33,8 @@ _RUN, _MESSAGE, _EVENT = Columns(Run), Columns(Message), Columns(RunEvent)
 _HELD = f"""
 SELECT {_RUN.of("run")} FROM conversations_run run WHERE id = %s AND epoch = %s AND status = 'running' FOR UPDATE
 """  # noqa: S608 - names of columns
+
+_MOVED = "UPDATE conversations_conversation SET updated_at = statement_timestamp(), leaf_id = %s WHERE id = %s"
 
 
 def start_run(
@@ -116,7 +117,8 @@ def end_run(
     _RUN.save(run)
     outbox.tell_end(run)
     leaf = _hand_over(run, left, message.id if message else tip)
-    Conversation.objects.filter(id=run.conversation_id).update(updated_at=Now(), leaf=leaf)
+    with connection.cursor() as cursor:
+        cursor.execute(_MOVED, [leaf, run.conversation_id])
     after_commit(tell_run, run)
     after_commit(enqueue_next, run.user_id)
 
