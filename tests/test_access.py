@@ -1,17 +1,20 @@
 """Every address of the site, walked: who gets in, and that a stranger finds nothing."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from django.contrib.auth.models import Group
+from django.contrib.sessions.models import Session
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
 from accounts.models import User
+from accounts.scopes import Scope
 from accounts.services import create_api_key, revoke_api_key
 from conversations.files import save_file
 from conversations.models import Approval, Artifact, Attachment, Conversation, Delivery, Message, Run, Webhook
@@ -44,6 +47,8 @@ PUBLIC = {
     "admin/login/",
     "admin/logout/",
 }
+Ids = dict[str, UUID | int]
+Answer = tuple[str, Any]
 METHODS = ("get", "head", "post", "put", "patch", "delete")
 
 
@@ -64,7 +69,7 @@ def _readable(pattern: str) -> str:
 ROUTES = sorted(set(_routes(get_resolver().url_patterns)))
 
 
-def _filled(route: str, ids: dict[str, UUID | int]) -> str:
+def _filled(route: str, ids: Ids) -> str:
     def value(match: re.Match[str]) -> str:
         kind, _, name = match.group(1).rpartition(":")
         return str(ids.get(name, uuid4() if kind.startswith("uuid") else "1"))
@@ -73,7 +78,7 @@ def _filled(route: str, ids: dict[str, UUID | int]) -> str:
 
 
 @pytest.fixture
-def owned(db: None) -> dict[str, UUID | int]:
+def owned(db: None) -> Ids:
     """Rows of somebody else."""
     run = make_run(make_message(make_conversation(make_user("owner"))), "completed")
     file = Artifact.objects.create(run=run, key="react/1/tool/0", filename="x.txt", content_type="text/plain", size=1)
@@ -114,48 +119,80 @@ def test_the_walk_sees_the_site() -> None:
     } <= set(ROUTES)
 
 
-@pytest.mark.parametrize("route", [r for r in ROUTES if r not in PUBLIC and not r.startswith("admin/")])
-def test_without_sign_in_every_address_is_closed(client: Client, owned: dict[str, UUID | int], route: str) -> None:
-    for method in METHODS:
-        answer = getattr(client, method)(_filled(route, owned))
-        to_sign_in = answer.status_code == 302 and "/account/login/" in answer["Location"]
-        assert to_sign_in or answer.status_code in (401, 403, 404, 405), f"{method} {route}: {answer.status_code}"
+PAGES_AND_CALLS = [route for route in ROUTES if route not in PUBLIC and not route.startswith("admin/")]
+CALLS = [route for route in PAGES_AND_CALLS if route.startswith(("api/v1/", "v1/")) and not route.endswith("v1/")]
+OF_A_ROW = [route for route in PAGES_AND_CALLS if "_id>" in route]
+# What says nothing but who one is and whether the service works.
+OPEN_TO_ANY_KEY = {"api/v1/me", "api/v1/status"}
 
 
-@pytest.mark.parametrize("route", [r for r in ROUTES if r.startswith("admin/")])
-@pytest.mark.parametrize("cast", ["anonymous", "member"])
-def test_the_admin_is_for_staff(client: Client, db: None, route: str, cast: str) -> None:
-    if cast == "member":
-        client.force_login(make_user("member"))
-    for method in ("get", "post"):
-        answer = getattr(client, method)(_filled(route, {}))
-        allowed = {302, 403, 404, 405} | ({200} if route in PUBLIC or route == "admin/jsi18n/" else set())
-        assert answer.status_code in allowed, f"{method} {route}: {answer.status_code}"
-        if answer.status_code == 302:
-            assert "/login/" in answer["Location"] or route in PUBLIC or "account" in answer["Location"]
+def _answers(client: Client, routes: Iterable[str], ids: Ids, methods: Iterable[str] = METHODS) -> Iterator[Answer]:
+    """How each method of each address is answered, as JSON and as a stream; but not 405."""
+    for route in routes:
+        for method in methods:
+            for accept in ("text/event-stream", "*/*") if route.endswith("/events") else ("*/*",):
+                answer = client.generic(
+                    method.upper(),
+                    _filled(route, ids),
+                    "{}",
+                    content_type="application/json",
+                    headers={"Accept": accept},
+                )
+                answer.close()
+                if answer.status_code != 405:
+                    yield f"{method} {route}", answer
+
+
+def _is_closed(answer: Any) -> bool:
+    to_sign_in = answer.status_code == 302 and "/account/login/" in answer["Location"]
+    return to_sign_in or answer.status_code in (401, 403, 404)
+
+
+COOKIES = ("none", "of a disabled person", "of somebody who signed out")
 
 
 @pytest.mark.django_db(transaction=True)  # asynchronous endpoints look at the rows from other threads
-@pytest.mark.parametrize("route", [r for r in ROUTES if "_id>" in r and not r.startswith("admin/")])
-def test_a_stranger_finds_nothing_and_changes_nothing(client: Client, owned: dict[str, UUID | int], route: str) -> None:
-    client.force_login(make_user("stranger"))
+@pytest.mark.parametrize("cookie", COOKIES)
+def test_no_cookie_no_page(client: Client, owned: Ids, cookie: str) -> None:
+    owner = User.objects.get(username="owner")
+    if cookie != "none":
+        client.force_login(owner)
+    if cookie == "of a disabled person":
+        User.objects.filter(pk=owner.pk).update(is_active=False)
+    if cookie == "of somebody who signed out":
+        Session.objects.all().delete()
     before = _state()
-    for method in METHODS:
-        answer = client.generic(method.upper(), _filled(route, owned), "{}", content_type="application/json")
-        assert answer.status_code in (404, 405, 422), f"{method} {route}: {answer.status_code}"
+    open_ = [where for where, answer in _answers(client, PAGES_AND_CALLS, owned) if not _is_closed(answer)]
+    assert open_ == []
     assert _state() == before
 
 
-@pytest.mark.parametrize("route", [r for r in ROUTES if r not in PUBLIC and not r.startswith("admin/")])
-def test_a_disabled_user_is_out_with_the_next_request(client: Client, owned: dict[str, UUID | int], route: str) -> None:
-    owner = User.objects.get(username="owner")
-    client.force_login(owner)
-    User.objects.filter(pk=owner.pk).update(is_active=False)
-    answer = client.get(_filled(route, owned))
-    assert answer.status_code in (302, 401, 403, 404, 405), f"{route}: {answer.status_code}"
+@pytest.mark.django_db(transaction=True)
+def test_a_cookie_alone_changes_nothing(owned: Ids) -> None:
+    """Another site can make a browser send it, but not the page's token."""
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(User.objects.get(username="owner"))
+    before = _state()
+    unsafe = _answers(client, PAGES_AND_CALLS, owned, ("post", "put", "patch", "delete"))
+    assert [where for where, answer in unsafe if answer.status_code not in (403, 404)] == []
+    assert _state() == before
 
 
-API_ROUTES = [route for route in ROUTES if route.startswith("api/v1/") and route not in {*PUBLIC, "api/v1/"}]
+@pytest.mark.django_db(transaction=True)
+def test_a_stranger_finds_nothing_and_changes_nothing(client: Client, owned: Ids) -> None:
+    client.force_login(make_user("stranger"))
+    before = _state()
+    found = [where for where, answer in _answers(client, OF_A_ROW, owned) if answer.status_code not in (404, 422)]
+    assert found == []
+    assert _state() == before
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_key_opens_calls_and_no_pages(owned: Ids) -> None:
+    key = create_api_key(User.objects.get(username="owner"), "x")[1]
+    client = Client(headers={"Authorization": f"Bearer {key}"})
+    pages = [route for route in PAGES_AND_CALLS if route not in CALLS]
+    assert [where for where, answer in _answers(client, pages, owned) if not _is_closed(answer)] == []
 
 
 CASTS = ("anonymous", "stranger", "too small a scope", "expired", "revoked", "elsewhere", "disabled")
@@ -163,22 +200,20 @@ CASTS = ("anonymous", "stranger", "too small a scope", "expired", "revoked", "el
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("cast", CASTS)
-def test_no_key_opens_what_is_not_its(owned: dict[str, UUID | int], cast: str) -> None:
+def test_no_key_opens_what_is_not_its(owned: Ids, cast: str) -> None:
     """Each method of each call, with a key of the owner that lacks something, or with somebody else's."""
     key, expected = _key_of(cast, User.objects.get(username="owner"))
     before, client = _state(), Client(headers={"Authorization": f"Bearer {key}"} if key else {})
-    for route in API_ROUTES:
-        if (cast == "too small a scope" and route in OPEN_TO_ANY_KEY) or (cast == "stranger" and "_id>" not in route):
-            continue
-        for method in METHODS:
-            answer = client.generic(method.upper(), _filled(route, owned), "{}", content_type="application/json")
-            if answer.status_code != 405:
-                assert answer.status_code in expected, f"{method} {route}: {answer.status_code}"
+    routes = [route for route in CALLS if route in OF_A_ROW] if cast == "stranger" else CALLS
+    if cast == "too small a scope":
+        routes = [route for route in CALLS if route not in OPEN_TO_ANY_KEY]
+    wrong = [
+        f"{where}: {answer.status_code}"
+        for where, answer in _answers(client, routes, owned)
+        if answer.status_code not in expected
+    ]
+    assert wrong == []
     assert _state() == before
-
-
-# What says nothing but who one is and whether the service works.
-OPEN_TO_ANY_KEY = {"api/v1/me", "api/v1/status"}
 
 
 def _key_of(cast: str, owner: User) -> tuple[str, set[int]]:
@@ -197,6 +232,50 @@ def _key_of(cast: str, owner: User) -> tuple[str, set[int]]:
     if cast == "disabled":
         User.objects.filter(pk=owner.pk).update(is_active=False)
     return text, {401}
+
+
+APPROVING = {
+    "get api/v1/approvals",
+    "head api/v1/approvals",
+    "post api/v1/approvals/<uuidstr:approval_id>",
+    "post api/v1/runs/<uuidstr:run_id>/resolve",
+}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("scope", Scope.values)
+def test_a_key_does_what_its_scope_says_and_no_more(owned: Ids, scope: str) -> None:
+    key = create_api_key(User.objects.get(username="owner"), "x", scopes=[scope])[1]
+    client = Client(headers={"Authorization": f"Bearer {key}"})
+    wrong = []
+    for where, answer in _answers(client, CALLS, owned):
+        method, route = where.split()
+        allowed = {
+            Scope.CHAT: where not in APPROVING or method in ("get", "head"),
+            Scope.RUNS_READ: method in ("get", "head"),
+            Scope.APPROVE: where in APPROVING,
+            Scope.ADMIN_READ: False,
+        }[Scope(scope)]
+        if (answer.status_code != 403) != (allowed or route in OPEN_TO_ANY_KEY):
+            wrong.append(f"{where}: {answer.status_code}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("cast", ["anonymous", "member"])
+def test_the_admin_is_for_staff(client: Client, db: None, cast: str) -> None:
+    if cast == "member":
+        client.force_login(make_user("member"))
+    wrong = []
+    for route in (route for route in ROUTES if route.startswith("admin/")):
+        for method in ("get", "post"):
+            answer = getattr(client, method)(_filled(route, {}))
+            allowed = {302, 403, 404, 405} | ({200} if route in PUBLIC or route == "admin/jsi18n/" else set())
+            elsewhere = answer.get("Location", "/login/")
+            if answer.status_code not in allowed or not (
+                "/login/" in elsewhere or route in PUBLIC or "account" in elsewhere
+            ):
+                wrong.append(f"{method} {route}: {answer.status_code} {elsewhere}")
+    assert wrong == []
 
 
 def _state() -> tuple[object, ...]:
