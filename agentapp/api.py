@@ -22,7 +22,9 @@ Everything that the page can do, for programs. Send a key as `Authorization: Bea
 
 Errors are `application/problem+json` with a stable `code`. Lists are `{"items": […], "next": …}`: give `next` back as
 `cursor`. Every POST takes an `Idempotency-Key`. Each answer names its request in `X-Request-ID` and
-says in `RateLimit-*` what is left of your limit."""
+says in `RateLimit-*` what is left of your limit.
+
+OpenAI clients have [calls of their own](/v1/docs)."""
 
 _FIELD = {
     "where": {"type": "string", "description": "The place, such as `body.body.title`."},
@@ -96,6 +98,7 @@ api.add_router("", knowledge)
 errors.register(api)
 
 
-def docs(request: HttpRequest) -> HttpResponse:
-    """The document to read and to try out. All it needs comes from here, and none of it is inline."""
-    return render(request, "api_docs.html")
+def docs(request: HttpRequest, document: str = "api:openapi-json") -> HttpResponse:
+    """A document to read and to try out, by the name of its address. All it needs comes from here, and none of it is
+    inline."""
+    return render(request, "api_docs.html", {"document": document})

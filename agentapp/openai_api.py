@@ -45,6 +45,11 @@ _ALWAYS = {
 }
 
 
+DESCRIPTION = """\
+What OpenAI's clients call: point them at `/v1` with a key of scope `chat`. Agents and routes are models. Errors have
+the form that those clients read. [All other calls](/api/v1/docs)."""
+
+
 class OpenAIApi(DocumentedApi):
     problem_name, problem_type, problem = "Error", "application/json", _ERROR
 
@@ -94,6 +99,7 @@ def _in_words(where: str, what: str) -> str:
 api = OpenAIApi(
     title="Agent chat for OpenAI clients",
     version="1",
+    description=DESCRIPTION,
     auth=ApiAuth(),
     parser=BodyParser(),
     docs_url=None,

@@ -17,6 +17,7 @@ urlpatterns = [
     path("readyz", readyz),
     path("api/v1/docs", docs, name="api_docs"),
     path("api/v1/", api.urls),
+    path("v1/docs", docs, {"document": "openai:openapi-json"}, name="openai_docs"),
     path("v1/", openai_api.urls),
     path("admin/health/", admin.site.admin_view(health_page), name="admin_health"),
     path("admin/", admin.site.urls),

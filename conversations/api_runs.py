@@ -44,6 +44,13 @@ MARKDOWN = {"schema": {"type": "string"}, "example": "# What is 12 * 12?\n\n## A
 AS_MARKDOWN = {"responses": {200: {"content": {"text/markdown": MARKDOWN}}}}
 _EVENT = {"run": RUN, "seq": 2, "channel": "step", "data": {"type": "answer", "status": "start"}, "at": ENDED_AT}
 _ENVELOPE = {"type": "object", "required": ["run", "channel", "data", "at"]}
+_LAST_EVENT_ID = {
+    "name": "Last-Event-ID",
+    "in": "header",
+    "required": False,
+    "description": "Of a stream: the last `id` that was read, in place of `after`.",
+    "schema": {"type": "string"},
+}
 AS_STREAM = sse.described(
     {"id": "2", "event": "step", "data": json.dumps(_EVENT)},
     {"contentMediaType": "application/json", "contentSchema": _ENVELOPE},
@@ -108,10 +115,11 @@ def get_calls(request: HttpRequest, run_id: UUID, cursor: IdCursor = None, limit
     auth=AsyncApiAuth(),
     summary="The events of a run",
     openapi_extra={
+        "parameters": [_LAST_EVENT_ID],
         "responses": {
             200: {"content": AS_STREAM},
             204: {"description": "As a stream: nothing is to come, do not come back"},
-        }
+        },
     },
 )
 async def get_events(

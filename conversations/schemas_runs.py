@@ -208,7 +208,9 @@ class DecisionIn(StrictSchema):
 class ResolutionIn(StrictSchema):
     model_config = example(call="react/2/tool/0", outcome="done", result="The mail has arrived.")
 
-    call: str = Field(max_length=200, description="The call's position, as the run's `request` names it.")
+    call: str = Field(
+        max_length=200, description="The `key` of the call, the one of `GET /runs/{id}/calls` whose `state` is unknown."
+    )
     outcome: Literal["done", "not_done", "retry"] = Field(description="`retry` does it now, perhaps for a second time.")
     result: str = Field("", max_length=50_000, description="What it gave: the agent reads it as the call's result.")
 
@@ -216,7 +218,7 @@ class ResolutionIn(StrictSchema):
 class AnswerIn(StrictSchema):
     model_config = example(request=ASKED, action="accept", value={"city": "Lisbon"})
 
-    request: UUID = Field(description="The question, as the run's `request` and its events name it.")
+    request: UUID = Field(description="The question, from `GET /runs/{id}/questions` or the run's events.")
     action: Literal["accept", "decline", "withdraw"] = Field(
         "accept", description="`decline` lets the run go on without an answer, `withdraw` takes the question back."
     )

@@ -30,6 +30,7 @@ PUBLIC = {
     "api/v1/openapi.json",
     "api/v1/docs",
     "v1/openapi.json",
+    "v1/docs",
     "setup/<str:token>/",
     "invitation/<str:token>/",
     "account/oidc/<str:provider_id>/login/",

@@ -59,9 +59,11 @@ def test_every_code_is_explained_and_no_other() -> None:
     assert sorted(re.findall(r"^\| `(\w+)`", section, re.MULTILINE)) == all_codes()
 
 
-def test_the_page_of_the_api_needs_nothing_from_elsewhere(client: Client) -> None:
-    page = client.get("/api/v1/docs")
+@pytest.mark.parametrize("api", ["/api/v1", "/v1"])
+def test_the_page_of_the_api_needs_nothing_from_elsewhere(client: Client, api: str) -> None:
+    page = client.get(f"{api}/docs")
     html = page.content.decode()
+    assert f'data-document="{api}/openapi.json"' in html
     assert page.status_code == 200 and "<style" not in html and not re.search(r"<script(?![^>]*src=)", html)
     assert all(address.startswith("/") for address in re.findall(r'(?:src|href)="([^"]+)"', html))
     assert "unsafe" not in page["Content-Security-Policy"]

@@ -33,7 +33,7 @@ def test_an_example_of_the_docs_works(product: Product, language: str, text: str
 
 
 def test_there_are_examples() -> None:
-    assert len(BLOCKS) == 6
+    assert len(BLOCKS) == 8
 
 
 def test_the_openai_client_streams_and_uses_its_own_tool(product: Product) -> None:

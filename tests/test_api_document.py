@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -100,6 +101,16 @@ def test_parameters_of_addresses_have_examples_of_their_kind(name: str) -> None:
                 Draft202012Validator(given["schema"]).validate(given["example"])
             for shown in given["schema"].get("examples", ()):
                 assert Draft202012Validator(given["schema"]).is_valid(shown), f"{where} {given['name']}"
+
+
+def test_the_page_for_integrators_lists_every_call() -> None:
+    listed = re.findall(
+        r"`([A-Z]+) (/[^`]*)`", (DOCS / "api.md").read_text().split("## All calls")[1].split("\n## ")[0]
+    )
+    there = {where.replace(" /api/v1", " ") for where, _ in calls("openapi.json")}
+    assert sorted(f"{method.lower()} {path}" for method, path in listed) == sorted(
+        re.sub(r"\{\w+\}", "{id}", where) for where in there
+    )
 
 
 def test_every_call_tells_of_its_errors() -> None:

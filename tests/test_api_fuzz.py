@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from itertools import count
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -23,15 +24,13 @@ COVERED = {"api/v1": False, "v1": True}
 
 @pytest.mark.parametrize("staff", [False, True], ids=["user", "administrator"])
 def test_every_answer_is_a_documented_one(product: Product, tmp_path: Path, staff: bool) -> None:
-    person, end, seed, told = product.person(staff=staff), time.monotonic() + SECONDS, SEED, []
+    seeds, end = count(SEED), time.monotonic() + SECONDS
     while True:
-        told += [
-            report for document in ("api/v1", "v1") if (report := _fuzzed(product, person, document, tmp_path, seed))
-        ]
-        seed += 1
+        person, seed = product.person(staff=staff), next(seeds)  # runs that never end count against a person's limit
+        for document in ("api/v1", "v1"):
+            assert _fuzzed(product, person, document, tmp_path, seed) == ""
         if time.monotonic() >= end:
             break
-    assert not any(told), "\n".join(told)
 
 
 def _fuzzed(product: Product, person: Person, document: str, folder: Path, seed: int) -> str:

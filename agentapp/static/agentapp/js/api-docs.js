@@ -3,6 +3,11 @@
 const place = /** @type {HTMLElement} */ (document.getElementById("api-docs"));
 const show = /** @type {any} */ (window).SwaggerUIBundle;
 
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const follow = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
+dark.addEventListener("change", follow);
+follow();
+
 show({
   url: place.dataset.document,
   dom_id: "#api-docs",
