@@ -27,9 +27,9 @@ from conversations.attachment_errors import (
 )
 from conversations.errors import NotFound
 from conversations.files import save_file
-from conversations.kinds_of_files import kind_of
 from conversations.models import Attachment, Conversation
-from conversations.pictures import redrawn
+from conversations.pictures import looks_like_picture, redrawn
+from tools_admin.documents.kinds import kind_of
 
 MOST_IN_MESSAGE = 20
 UNSENT_DAYS = 7  # a draft waits in its browser
@@ -48,15 +48,17 @@ def add_attachment(user: User, filename: str, content: bytes, *, any_kind: bool 
         raise EmptyFile
     if len(content) > settings.MAX_ATTACHMENT_BYTES:
         raise FileTooLarge(len(content), settings.MAX_ATTACHMENT_BYTES)
-    row = Attachment(user=user, filename=plain_name(filename) or "file", content_type=kind_of(content, filename))
-    if row.content_type == "image":
+    row = Attachment(user=user, filename=plain_name(filename) or "file", content_type="")
+    if looks_like_picture(content):
         try:
             with _drawing:
                 content, row.content_type = async_to_sync(redrawn)(content)
         except Refused as refused:
             raise BadPicture(refused.code) from None
         row.status = Attachment.Status.READY
-    elif not row.content_type:
+    elif kind := kind_of(content, filename):
+        row.content_type = kind
+    else:
         if not any_kind:
             raise UnsupportedFile
         row.content_type, row.status, row.problem = "application/octet-stream", Attachment.Status.FAILED, "unknown"

@@ -34,7 +34,7 @@ WHERE (NOT EXISTS (SELECT FROM tools_admin_tool_groups granted WHERE granted.too
                WHERE granted.tool_id = tool.id AND own.user_id = person.id))
   AND EXISTS (
     SELECT FROM tools_admin_agent agent
-    WHERE (agent.id = asked.agent
+    WHERE agent.enabled AND (agent.id = asked.agent
         OR agent.id IN (SELECT to_agent_id FROM tools_admin_agent_delegates WHERE from_agent_id = asked.agent))
       AND (NOT EXISTS (SELECT FROM tools_admin_agent_groups granted WHERE granted.agent_id = agent.id)
         OR EXISTS (SELECT FROM tools_admin_agent_groups granted JOIN accounts_user_groups own USING (group_id)

@@ -135,6 +135,25 @@ def test_a_draft_keeps_its_files_over_a_reload(visit: OpenPage, product: Product
     page.locator(".composer textarea").press("Enter")
     answers(page)
     expect(page.locator(".answer")).to_contain_text("the secret is 42")
+    _edited_without_its_file(page)
+
+
+def _edited_without_its_file(page: Page) -> None:
+    question, remove = page.locator(".question").last, page.get_by_role("button", name="Remove notes.txt")
+    question.get_by_role("button", name="Edit").click()
+    remove.click()
+    expect(question.locator(".question-files li:visible")).to_have_count(0)
+    page.keyboard.press("Escape")
+    expect(question.locator(".question-files li:visible")).to_have_count(1)  # it was not meant
+    question.get_by_role("button", name="Edit").click()
+    look(page, "edit-files")
+    remove.focus()
+    page.keyboard.press("Enter")
+    expect(question.locator(".question-edit textarea")).to_be_focused()
+    question.locator(".question-edit textarea").fill("Now")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("the secret is unknown")).to_be_visible()
+    expect(page.locator(".question-files li")).to_have_count(0)
 
 
 def test_what_cannot_be_used_says_why_and_holds_nothing_up(visit: OpenPage, product: Product, person: Person) -> None:

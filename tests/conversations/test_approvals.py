@@ -133,6 +133,8 @@ TAKE = """DELETE FROM tools_admin_agent_tools
     WHERE tool_id = (SELECT id FROM tools_admin_tool WHERE name = 'calculator')"""
 GIVE = """INSERT INTO tools_admin_agent_tools (agent_id, tool_id)
     SELECT a.id, t.id FROM tools_admin_agent a, tools_admin_tool t WHERE a.is_default AND t.name = 'calculator'"""
+SHUT = "UPDATE tools_admin_agent SET enabled = false WHERE is_default"
+OPEN = "UPDATE tools_admin_agent SET enabled = true WHERE is_default"
 SET = "UPDATE tools_admin_tool SET {} WHERE name = 'calculator'"
 
 
@@ -142,13 +144,14 @@ SET = "UPDATE tools_admin_tool SET {} WHERE name = 'calculator'"
         (SET.format("enabled = false"), SET.format("enabled = true"), "no tool named"),
         (SET.format("changed = true"), SET.format("changed = false"), "no tool named"),
         (TAKE, GIVE, "not available any more"),
+        (SHUT, OPEN, "not available any more"),
         (
             SET.format("description = description || ' And mails it.'"),
             SET.format("description = replace(description, ' And mails it.', '')"),
             "not what it was when a person was asked",
         ),
     ],
-    ids=["disabled", "changed at its source", "taken from the agent", "described differently"],
+    ids=["disabled", "changed at its source", "taken from the agent", "agent disabled", "described differently"],
 )
 def test_a_right_that_went_between_request_and_call_is_none(
     product: Product, person: Person, change: str, back: str, why: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agentapp.confined import Limits, Refused, confined
+from tools_admin.documents.kinds import DOCX, NAMED, PDF, kind_of
 
 MAX_BYTES = 50_000_000
 MAX_PAGES = 2_000
@@ -21,23 +23,13 @@ LIMITS = Limits(memory=1_000_000_000, cpu=120, seconds=240.0, output=40_000_000)
 SUFFIXES = (".pdf", ".docx", ".html", ".htm", ".md", ".markdown", ".txt", ".csv", ".tsv")
 
 _READERS = {
-    "application/pdf": "pdf",
-    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
+    PDF: "pdf",
+    DOCX: "docx",
     "text/html": "html",
     "text/markdown": "markdown",
     "text/csv": "csv",
     "text/tab-separated-values": "csv",
     "text/plain": "plain",
-}
-_TYPES = {
-    ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-    ".html": "text/html",
-    ".htm": "text/html",
-    ".xhtml": "text/html",
-    ".md": "text/markdown",
-    ".markdown": "text/markdown",
-    ".csv": "text/csv",
-    ".tsv": "text/tab-separated-values",
 }
 
 _WORDS: dict[str, Any] = {
@@ -118,7 +110,7 @@ async def parse(data: bytes | Path, name: str, media_type: str = "") -> Parsed:
     """
     kind = _kind(data, name, media_type)
     arguments: dict[str, Any] = {"max_chars": MAX_CHARS}
-    if kind == "application/pdf":
+    if kind == PDF:
         arguments["max_pages"] = MAX_PAGES
     if kind == "text/tab-separated-values":
         arguments["delimiter"] = "\t"
@@ -130,31 +122,16 @@ async def parse(data: bytes | Path, name: str, media_type: str = "") -> Parsed:
 
 
 def _kind(data: bytes | Path, name: str, media_type: str) -> str:
-    """The media type by what the file begins with; its name and the type that came with it decide among texts."""
-    head, size = _head(data)
+    size = len(data) if isinstance(data, bytes) else data.stat().st_size
     if size == 0:
         raise DocumentError("empty")
     if size > MAX_BYTES:
         raise DocumentError("too_large")
-    if b"%PDF-" in head:
-        return "application/pdf"
-    suffix = Path(name.lower()).suffix
-    if head.startswith(b"PK\x03\x04"):
-        if suffix in (".docx", ".docm") or media_type == _TYPES[".docx"]:
-            return _TYPES[".docx"]
-        raise DocumentError("unknown")
-    if suffix in (".pdf", ".docx"):
-        raise DocumentError("broken")
-    if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise DocumentError("unknown")
-    if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:14].lower().startswith((b"<!doctype html", b"<html")):
-        return "text/html"
-    given = media_type.partition(";")[0].strip().lower()
-    return _TYPES.get(suffix) or (given if given in _READERS and given.startswith("text/") else "text/plain")
-
-
-def _head(data: bytes | Path) -> tuple[bytes, int]:
     if isinstance(data, bytes):
-        return data[:1024], len(data)
-    with data.open("rb") as file:
-        return file.read(1024), data.stat().st_size
+        kind = kind_of(data, name, media_type)
+    else:
+        with data.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+            kind = kind_of(content, name, media_type)
+    if not kind:
+        raise DocumentError("broken" if name.lower().endswith(NAMED) else "unknown")
+    return kind

@@ -30,11 +30,12 @@ export class Branching {
   /**
    * @param {import("#chat/question.js").Question} question
    * @param {string} content in other words
+   * @param {string[]} attachments those of its files that stay
    * @param {string} clientId
    * @returns {Promise<string>} what went wrong, in words
    */
-  edit(question, content, clientId) {
-    return this.#do(() => request("POST", `/messages/${question.id}/edit`, { content, client_id: clientId }));
+  edit(question, content, attachments, clientId) {
+    return this.#do(() => request("POST", `/messages/${question.id}/edit`, { content, attachments, client_id: clientId }));
   }
 
   /** The next message goes to the end of the conversation again. @returns {string} where it would have gone */

@@ -35,7 +35,7 @@ const thread = new Thread(page.runs, {
   retry: (run) => act({ type: "retry", run }),
   takeBack: (question) => (question.id ? meanwhile.takeBack(question) : sender.takeBack(question.clientId)),
   withdraw: (answer) => meanwhile.withdraw(answer.run),
-  edit: (question, content, clientId) => branching.edit(question, content, clientId),
+  edit: (question, content, files, clientId) => branching.edit(question, content, files, clientId),
 });
 const composer = new Composer({ limit: page.max_message_chars, maxBytes: page.max_attachment_bytes, maxFiles: page.max_attachments, draftKey: draftKey(), send, stop });
 const modes = new ModePicker();

@@ -1,18 +1,19 @@
-/* A message of the user, written anew in its place. */
+/* A message of the user, written anew in its place, with those of its files that are not taken off. */
 
-import { one, setText } from "#app/dom.js";
+import { h, icon, one, setText } from "#app/dom.js";
+import { format, gettext } from "#app/i18n.js";
 import { isPlainEnter } from "#chat/composer.js";
 import { newId } from "#chat/outbox.js";
 
 export class QuestionEditor {
   /**
    * @param {import("#chat/question.js").Question} question
-   * @param {(content: string, clientId: string) => Promise<string>} send resolves to what went wrong, in words; empty when it was taken
+   * @param {(content: string, files: string[], clientId: string) => Promise<string>} send resolves to what went wrong, in words; empty when it was taken
    */
   constructor(question, send) {
     this.question = question;
     this.send = send;
-    this.tried = { content: "", id: "" }; // the same words again are the same message
+    this.tried = { what: "", id: "" }; // the same words again are the same message
     this.form = /** @type {HTMLFormElement} */ (one("[data-editor]", question.element));
     this.area = /** @type {HTMLTextAreaElement} */ (one("textarea", this.form));
     this.problem = one("[data-problem]", this.form);
@@ -28,6 +29,7 @@ export class QuestionEditor {
   #open() {
     this.area.value = this.question.content;
     this.#show(true);
+    for (const item of this.#items) item.append(this.#remover(item));
     this.area.focus();
     this.area.setSelectionRange(this.area.value.length, this.area.value.length);
   }
@@ -37,8 +39,27 @@ export class QuestionEditor {
     one("[data-edit]", this.question.element).focus();
   }
 
+  get #items() {
+    return [.../** @type {NodeListOf<HTMLElement>} */ (this.question.fileList.querySelectorAll("li"))];
+  }
+
+  /** @param {HTMLElement} item a file of the message */
+  #remover(item) {
+    const words = format(gettext("Remove %(name)s"), { name: item.dataset.filename });
+    const button = h("button", { class: "icon-button", type: "button", "data-remove": "", "aria-label": words, title: words }, icon("x"));
+    button.addEventListener("click", () => {
+      item.hidden = true;
+      this.area.focus();
+    });
+    return button;
+  }
+
   /** @param {boolean} open */
   #show(open) {
+    for (const item of this.#items) {
+      item.querySelector("[data-remove]")?.remove();
+      item.hidden = false;
+    }
     this.form.hidden = !open;
     this.problem.hidden = true;
     this.question.element.toggleAttribute("data-editing", open);
@@ -54,10 +75,12 @@ export class QuestionEditor {
 
   async #submit() {
     const content = this.area.value.trim();
-    if ((!content && this.question.files.length === 0) || this.form.ariaBusy === "true") return;
+    const files = this.#items.filter((item) => !item.hidden).map((item) => item.dataset.id ?? "");
+    if ((!content && files.length === 0) || this.form.ariaBusy === "true") return;
     this.form.ariaBusy = "true";
-    if (content !== this.tried.content) this.tried = { content, id: newId() };
-    const problem = await this.send(content, this.tried.id);
+    const what = JSON.stringify([content, files]);
+    if (what !== this.tried.what) this.tried = { what, id: newId() };
+    const problem = await this.send(content, files, this.tried.id);
     this.form.ariaBusy = null;
     this.problem.hidden = !problem;
     setText(this.problem, problem);

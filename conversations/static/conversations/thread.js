@@ -12,7 +12,7 @@ export class Thread {
   /**
    * @param {any[]} runs what the page knows of the runs it shows
    * @param {{retry: (run: string) => void, changed: (answer: Answer) => void, takeBack: (question: Question) => void, withdraw: (answer: Answer) => void,
-   *   edit: (question: Question, content: string, clientId: string) => Promise<string>}} actions
+   *   edit: (question: Question, content: string, files: string[], clientId: string) => Promise<string>}} actions
    */
   constructor(runs, actions) {
     this.root = one(".thread");
@@ -155,7 +155,7 @@ export class Thread {
     this.questions.set(key, question);
     question.on("take-back", () => this.actions.takeBack(question));
     question.on("withdraw", () => this.active && this.actions.withdraw(this.active));
-    question.editor ??= new QuestionEditor(question, (content, clientId) => this.actions.edit(question, content, clientId));
+    question.editor ??= new QuestionEditor(question, (content, files, clientId) => this.actions.edit(question, content, files, clientId));
   }
 
   /** A message that its run did not read begins the next turn. @param {Question} question */
