@@ -8,7 +8,7 @@ from django.utils import timezone
 from ninja import Router
 
 from accounts.auth import ApiAuth, caller
-from accounts.budgets import Budget
+from accounts.budgets import Budget, groups_and_budgets
 from accounts.schemas import MeOut
 
 router = Router(tags=["You"])
@@ -23,14 +23,14 @@ router = Router(tags=["You"])
 def me(request: HttpRequest) -> dict[str, Any]:
     """With a key: its own budget, and none of other keys."""
     user = caller(request)
-    budgets = Budget.objects.visible_to(user)
+    groups, budgets = groups_and_budgets(user)
     return {
         "id": user.pk,
         "username": user.get_username(),
         "name": user.get_full_name(),
-        "groups": list(user.groups.order_by("name").values_list("name", flat=True)),
+        "groups": groups,
         "currency": settings.CURRENCY,
-        "budgets": [_shown(budget) for budget in budgets if budget.api_key_id in (None, user.by_key_id)],
+        "budgets": [_shown(budget) for budget in budgets],
     }
 
 

@@ -12,7 +12,7 @@ from ninja.utils import check_csrf
 from accounts import services
 from accounts.errors import AddressRefused, ScopeMissing, TooOften
 from accounts.models import User
-from accounts.rates import count_request, request_headers
+from accounts.rates import Count, count_request, count_stranger
 from accounts.scopes import READING, Scope
 from accounts.sign_ins import SignIn
 from agentapp.database import in_thread
@@ -34,24 +34,29 @@ class ApiAuth(AuthBase):
         self.scopes, self.any_key = scopes, any_key
 
     def __call__(self, request: HttpRequest) -> User | None:
-        user = self.identify(request)
+        try:
+            user = _whose(request)
+        except AddressRefused as refused:
+            _count(request, count_stranger(refused.address))
+            raise
         if user is not None:
-            try:
-                vars(request)["rate_headers"] = count_request(user)
-            except TooOften:
-                vars(request)["rate_headers"] = request_headers(user)
-                raise
+            _count(request, count_request(user))
+            self._admit(request, user)
+        elif "Authorization" in request.headers:
+            _count(request, count_stranger(_address(request)))
         return user
 
     def identify(self, request: HttpRequest) -> User | None:
         """The same without counting."""
-        header = request.headers.get("Authorization")
-        user = _session_user(request) if header is None else _key_user(request, header)
+        user = _whose(request)
         if user is not None:
-            if not user.may(*(wanted := self.wanted(request.method or ""))):
-                raise ScopeMissing(wanted)
-            request.user = user
+            self._admit(request, user)
         return user
+
+    def _admit(self, request: HttpRequest, user: User) -> None:
+        if not user.may(*(wanted := self.wanted(request.method or ""))):
+            raise ScopeMissing(wanted)
+        request.user = user
 
     def wanted(self, method: str) -> tuple[Scope, ...]:
         """The scopes of which a key needs one; none: any key will do."""
@@ -65,6 +70,18 @@ class AsyncApiAuth(ApiAuth):
 
     async def __call__(self, request: HttpRequest) -> User | None:  # type: ignore[override]
         return await in_thread(super().__call__, request)
+
+
+def _count(request: HttpRequest, count: Count) -> None:
+    """What is refused later counts, too. Middleware writes the headers."""
+    vars(request)["rate_headers"] = count.headers
+    if count.refused:
+        raise TooOften(count.wait)
+
+
+def _whose(request: HttpRequest) -> User | None:
+    header = request.headers.get("Authorization")
+    return _session_user(request) if header is None else _key_user(request, header)
 
 
 def _session_user(request: HttpRequest) -> User | None:

@@ -5,9 +5,10 @@ than what was spent, and never more by longer than a run is at work.
 """
 
 from datetime import datetime, tzinfo
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from django.conf import settings
+from django.contrib.auth.models import Group
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models, transaction
 from django.db.models import Q, TextChoices
@@ -171,3 +172,34 @@ def tightest(user: "User") -> Budget | None:
     """Of the budgets that pay for what a person does in the pages, the one of which the least is left. One query."""
     budgets = [budget for budget in Budget.objects.visible_to(user) if budget.api_key_id is None]
     return min(budgets, key=lambda budget: budget.left / max(1, budget.limit), default=None)
+
+
+# A row for each group, with its budget if it has one, and one for each other budget.
+_PURSES = """
+SELECT crew.name AS group_name, NULL AS key_name, NULL AS key_prefix, budget.*
+FROM accounts_user_groups member JOIN auth_group crew ON crew.id = member.group_id
+LEFT JOIN accounts_budget budget ON budget.group_id = crew.id
+WHERE member.user_id = %(user)s
+UNION ALL
+SELECT NULL, key.name, key.prefix, budget.*
+FROM accounts_budget budget LEFT JOIN accounts_apikey key ON key.id = budget.api_key_id
+WHERE budget.user_id = %(user)s OR key.id = %(key)s
+ORDER BY group_name, id
+"""
+
+
+def groups_and_budgets(user: "User") -> tuple[list[str], list[Budget]]:
+    """Names of a person's groups, and all budgets that pay for what they do, in pages or by the key they came in by.
+    One query, in plain words: Django takes ten times as long to put it together as PostgreSQL to answer it."""
+    from accounts.models import ApiKey
+
+    rows: list[Any] = list(Budget.objects.raw(_PURSES, {"user": user.pk, "key": user.by_key_id}))
+    budgets = sorted((row for row in rows if row.pk), key=lambda budget: budget.pk)
+    for budget in budgets:
+        if budget.group_id:
+            budget.group = Group(id=budget.group_id, name=budget.group_name)
+        elif budget.api_key_id:
+            budget.api_key = ApiKey(id=budget.api_key_id, user=user, name=budget.key_name, prefix=budget.key_prefix)
+        else:
+            budget.user = user
+    return [row.group_name for row in rows if row.group_name is not None], budgets

@@ -3,18 +3,22 @@
 import zoneinfo
 from collections.abc import Callable
 
+from django.conf import settings
 from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone, translation
-from django.utils.deprecation import MiddlewareMixin
 
 from accounts.models import User
+from agentapp.in_loop import InLoop
 
 
-class PreferencesMiddleware(MiddlewareMixin):
+class PreferencesMiddleware(InLoop):
     """After authentication; what is not chosen stays as `LocaleMiddleware` and the settings have it."""
 
     get_response: Callable[[HttpRequest], HttpResponse]
+
+    def waits(self, request: HttpRequest) -> bool:
+        return settings.SESSION_COOKIE_NAME in request.COOKIES
 
     def process_request(self, request: HttpRequest) -> None:
         timezone.deactivate()

@@ -9,7 +9,7 @@ from accounts.api import router as accounts
 from accounts.auth import ApiAuth
 from agentapp import errors
 from agentapp.api_document import DocumentedApi
-from agentapp.json_body import BodyParser
+from agentapp.json_body import AnswerRenderer, BodyParser
 from conversations.api import router as conversations
 from conversations.api_attachments import router as attachments
 from conversations.webhooks.api import router as webhooks
@@ -86,6 +86,7 @@ api = Api(
     description=DESCRIPTION,
     auth=ApiAuth(),
     parser=BodyParser(),
+    renderer=AnswerRenderer(),
     docs_url=None,
     urls_namespace="api",
 )

@@ -12,6 +12,7 @@ from django.shortcuts import render
 from django.utils.deprecation import MiddlewareMixin
 from redis.exceptions import ConnectionError as RedisConnectionError
 
+from agentapp.in_loop import InLoop
 from agentapp.request_log import current_request
 
 log = logging.getLogger(__name__)
@@ -19,7 +20,7 @@ log = logging.getLogger(__name__)
 _PLAIN = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 
 
-class AdminCSPMiddleware(MiddlewareMixin):
+class AdminCSPMiddleware(InLoop):
     """Unfold needs `unsafe-eval` for Alpine and inline styles; both only below /admin/."""
 
     get_response: Callable[[HttpRequest], HttpResponse]
@@ -30,7 +31,7 @@ class AdminCSPMiddleware(MiddlewareMixin):
         return response
 
 
-class RequestIdMiddleware(MiddlewareMixin):
+class RequestIdMiddleware(InLoop):
     """Every answer names its request, and so does every line of the log that is written meanwhile. The caller's own
     name for it is taken if it is a plain one. What a program has left of its limits goes along (`accounts.rates`)."""
 

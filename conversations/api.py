@@ -182,9 +182,8 @@ def list_messages(
     limit: Limit = 50,
 ) -> Page[Message]:
     """Oldest first. 409 `branch_changed` when another branch became the visible one between two pages."""
-    leaf = _own(request, conversation_id).leaf_id
-    found = tree.branch_page(leaf, cursor, limit + 1)
-    if cursor and not found:
+    found = tree.branch_page(caller(request), conversation_id, cursor, limit + 1)
+    if not found and _own(request, conversation_id) and cursor:
         raise BranchChanged
     load_files(found)
     return Page(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)

@@ -19,7 +19,7 @@ from accounts.examples import (
     example,
     shown,
 )
-from accounts.schemas import BodyId
+from accounts.schemas import BodyId, RowOut
 from tools_admin.documents.parsing import explain
 
 ATTACHED = "Files from `POST /attachments`, in order. With files the text may be empty."
@@ -51,7 +51,7 @@ class ConversationPatch(StrictSchema):
     branch: UUID | None = Field(None, description="A message: the newest branch through it becomes the visible one.")
 
 
-class ConversationOut(Schema):
+class ConversationOut(RowOut):
     model_config = example(
         id=CONVERSATION,
         title="What is 12 * 12?",
@@ -133,7 +133,7 @@ class AttachmentOut(Schema):
         return explain(row.problem) if row.problem else ""
 
 
-class MessageOut(Schema):
+class MessageOut(RowOut):
     model_config = example(
         id=ANSWER,
         conversation=CONVERSATION,

@@ -24,7 +24,7 @@ from accounts.examples import (
     example,
     shown,
 )
-from accounts.schemas import BodyId, Number
+from accounts.schemas import BodyId, Number, RowOut
 from conversations.schemas import AGENT_WORDS, ATTACHED, CLIENT_ID, MODE_WORDS, StrictSchema
 
 COST = "Micro-units of the currency."
@@ -47,7 +47,7 @@ class RunIn(StrictSchema):
 RunStatus = Literal["queued", "running", "waiting", "completed", "failed", "cancelled"]
 
 
-class RunOut(Schema):
+class RunOut(RowOut):
     model_config = example(
         id=RUN,
         user=USER,
@@ -89,7 +89,7 @@ class RunOut(Schema):
     ended_at: datetime | None = Field(description="Null while it is going on.")
 
 
-class CallOut(Schema):
+class CallOut(RowOut):
     model_config = example(
         key="react/1/tool/0",
         kind="tool",
@@ -115,7 +115,7 @@ class CallOut(Schema):
     ended_at: datetime | None = Field(description="Null while it is going on, or when its end was not seen.")
 
 
-class EventOut(Schema):
+class EventOut(RowOut):
     model_config = example(
         run=RUN,
         seq=4,

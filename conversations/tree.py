@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from accounts.models import User
 from conversations.models import Conversation, Message
 
 # Walks from a message up to the first one; the depth counts from 1 at the message itself.
@@ -30,8 +31,11 @@ WITH RECURSIVE below(id, created_at) AS (
 )
 SELECT id FROM below ORDER BY created_at DESC, id DESC LIMIT 1
 """
-# One page downwards from the top, after the message that the page before ended with.
+# One page of a person's conversation downwards from the top, after the message that the page before ended with.
 _PAGE = _UPWARDS.replace(
+    "WHERE id = %s",
+    "WHERE id = (SELECT leaf_id FROM conversations_conversation WHERE id = %s AND user_id = %s)",
+).replace(
     "WHERE NOT recalled AND (depth <= %s OR pinned) ORDER BY depth DESC",
     "WHERE NOT recalled AND depth < (SELECT coalesce(max(depth), %s) FROM branch WHERE id = %s)"
     " ORDER BY depth DESC LIMIT %s",
@@ -54,10 +58,11 @@ def branch(end: UUID | None, limit: int) -> list[Message]:
     return list(Message.objects.raw(_UPWARDS, [end, limit, limit])) if end else []
 
 
-def branch_page(end: UUID | None, after: UUID | None, limit: int) -> list[Message]:
-    """The branch that ends with `end`, oldest first, what follows `after`. Nothing when `after` is not in it."""
+def branch_page(reader: User, conversation: UUID, after: UUID | None, limit: int) -> list[Message]:
+    """The visible branch, oldest first, what follows `after`. Nothing when `after` is not in it, and nothing of what is
+    not the reader's: `Conversation.objects.visible_to` in plain words, as programs ask for this page a lot."""
     nowhere = 0 if after else WHOLE_BRANCH
-    return list(Message.objects.raw(_PAGE, [end, WHOLE_BRANCH, nowhere, after, limit])) if end else []
+    return list(Message.objects.raw(_PAGE, [conversation, reader.pk, WHOLE_BRANCH, nowhere, after, limit]))
 
 
 def branch_with_pins(end: UUID | None, limit: int) -> list[Message]:

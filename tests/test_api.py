@@ -229,7 +229,7 @@ def test_somebody_elses_runs_need_right_and_scope_and_are_recorded(ada: User) ->
     assert (seen("runs:read", "admin:read"), run.inspections.count()) == (1, 1)
 
 
-@pytest.mark.parametrize(("path", "queries"), [("/me", 3), ("/conversations/{}/messages?limit=50", 3)])
+@pytest.mark.parametrize(("path", "queries"), [("/me", 2), ("/conversations/{}/messages?limit=50", 2)])
 def test_the_number_of_queries_is_fixed(
     client: Client, ada: User, django_assert_num_queries: Any, path: str, queries: int
 ) -> None:

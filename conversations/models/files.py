@@ -117,10 +117,10 @@ class Attachment(StoredFile):
 
 def load_files(messages: Iterable[Message]) -> None:
     """Gives the messages their `files`, without the texts: one query, and none where no message has any."""
-    with_files = [message for message in messages if message.attachments]
-    wanted = {number for message in with_files for number in message.attachments}
+    messages = list(messages)
+    wanted = {number for message in messages for number in message.attachments}
     rows = Attachment.objects.defer("sections").in_bulk(wanted) if wanted else {}
-    for message in with_files:
+    for message in messages:
         found = (rows.get(number) for number in message.attachments)
         message.files = [row for row in found if row and row.conversation_id == message.conversation_id]
 

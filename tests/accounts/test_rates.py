@@ -6,15 +6,23 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
+from accounts import rates
 from accounts.errors import TooOften
 from accounts.models import User
 from accounts.services import create_api_key
 from agentapp.environment import read_environment
+from agentapp.valkey import sync_client
 from conversations import services
 from conversations.models import Run
 from tests.factories import make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def nothing_counted() -> None:
+    for key in sync_client().keys("rate:*"):
+        sync_client().delete(key)
 
 
 @pytest.fixture
@@ -49,6 +57,36 @@ def test_pages_and_keys_of_a_person_count_together(grace: User, settings: Any) -
     assert _get(create_api_key(grace, "script")[1]).status_code == 429
 
 
+def test_what_a_key_may_not_do_counts_as_well(grace: User, settings: Any) -> None:
+    settings.RATE_REQUESTS = "2/hour"
+    _, key = create_api_key(grace, "reader", scopes=["admin:read"])
+    assert [_get(key).status_code for _ in range(3)] == [403, 403, 429]
+
+
+def test_who_has_no_key_is_told_to_wait_and_holds_up_nobody_else(grace: User, settings: Any) -> None:
+    settings.RATE_REQUESTS = "2/hour"
+    _, stolen = create_api_key(grace, "elsewhere", addresses=["10.0.0.0/8"])
+    answers = [_get(key) for key in (stolen, "aa_wrong", "aa_guessed", stolen)]
+    assert [answer.status_code for answer in answers] == [403, 401, 429, 429]
+    assert 3_500 < int(answers[-1]["Retry-After"]) <= 3_600
+    assert _get(create_api_key(grace, "here")[1]).status_code == 200
+
+
+def test_strangers_fill_no_memory(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.RATE_REQUESTS = "2/hour"
+    monkeypatch.setattr("accounts.rates.STRANGERS", 4)
+    for number in range(50):
+        rates.count_stranger(f"2001:db8:{number:x}::1")
+    assert len(sync_client().keys("rate:strangers:*")) <= 4
+
+
+def test_a_network_of_one_customer_is_one_stranger(settings: Any) -> None:
+    settings.RATE_REQUESTS = "1/hour"
+    rates.count_stranger("2001:db8:1:2::3")
+    assert rates.count_stranger("2001:db8:1:2:ffff::4").refused
+    assert not rates.count_stranger("192.0.2.4").refused
+
+
 def test_a_message_too_many_starts_nothing(grace: User, settings: Any) -> None:
     settings.RATE_MESSAGES = "2/hour"
     for text in ("One", "Two"):
@@ -61,15 +99,14 @@ def test_a_message_too_many_starts_nothing(grace: User, settings: Any) -> None:
 
 def test_with_the_live_channel_away_nobody_is_held_up(grace: User, settings: Any, monkeypatch: Any) -> None:
     settings.RATE_MESSAGES = "1/hour"
-    monkeypatch.setattr("accounts.rates._limiter", lambda: _Away())
+    monkeypatch.setattr("accounts.rates._script", lambda: _away)
     for text in ("One", "Two"):
         services.send_message(grace, text)
     assert Run.objects.filter(user=grace).count() == 2
 
 
-class _Away:
-    def hit(self, *_: object) -> bool:
-        raise ConnectionError("nobody is there")
+def _away(**_: object) -> None:
+    raise ConnectionError("nobody is there")
 
 
 def test_a_limit_can_be_lifted_and_nonsense_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
