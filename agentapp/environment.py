@@ -70,9 +70,9 @@ class Environment(BaseSettings):
     currency: str = Field(default="USD", max_length=8, description="What all prices are in, as it is shown: USD, €")
     max_running_runs: int = Field(default=20, ge=0, description="Of one user at once; others wait. 0: any number")
     rate_requests: str = Field(
-        default="1200/minute", description="API requests of one user, and by one key; 0: any number"
+        default="1200/minute", description="API requests of one user, or of strangers at one address; 0: any number"
     )
-    rate_messages: str = Field(default="120/minute", description="Messages of one user, and by one key; 0: any")
+    rate_messages: str = Field(default="120/minute", description="Messages of one user; 0: any number")
     crash_at: str = Field(default="", description="For tests: where a process kills itself (crash_points.py)")
 
     @field_validator("rate_requests", "rate_messages")
