@@ -9,7 +9,14 @@ THREADS = 64  # for checks of endpoints, webhooks and documents; runs only pass 
 
 
 def main() -> None:
-    worker = app.Worker(pool="threads", concurrency=THREADS, without_gossip=True, without_mingle=True, loglevel="INFO")
+    worker = app.Worker(
+        pool="threads",
+        concurrency=THREADS,
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+        loglevel="INFO",
+    )
     worker.start()
     sys.exit(worker.exitcode)
 
