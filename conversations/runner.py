@@ -47,7 +47,7 @@ from conversations.reconciliation import unknown_call
 from conversations.signing import NotSigned, Publisher
 from conversations.tools import run_tools
 from conversations.writer import Writer
-from tools_admin.clients import ModelClients, attempt_failed
+from tools_admin.clients import PAUSE_FOR_PROGRAMS, ModelClients, attempt_failed, reading_pause
 from tools_admin.connectors.base import current_run
 from tools_admin.connectors.person import asking, in_run, telling
 from tools_admin.errors import NoModel
@@ -67,8 +67,7 @@ class RunExecution:
     ) -> None:
         self.claimed = claimed
         self.begun = asyncio.Event()  # the rows that it needs before its first call were read, or it ended before
-        self._writer, self._models = writer, models
-        self._permissions = permissions
+        self._writer, self._models, self._permissions = writer, models, permissions
         self._log = appender.open(claimed.run, claimed.epoch)
         self._journal: DatabaseJournal | None = None
         self._answer: Answer | None = None
@@ -165,6 +164,8 @@ class RunExecution:
             journal.note(f"files/{self.claimed.epoch}", Event("files", {"problems": told}))
         self._follow_fallbacks(prepared, journal)
         attempt_failed.set(journal.attempt_failed)
+        if getattr(prepared.run, "asked", None):
+            reading_pause.set(PAUSE_FOR_PROGRAMS)
         ask = Asking(prepared.run, journal)
         asking.set(ask.in_the_middle)
         telling.set(ProgressOfCalls(journal).of_call)

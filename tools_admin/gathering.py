@@ -21,8 +21,8 @@ import yarl
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from agentapp.addresses import AddressRefused, vetted
+from tools_admin.clients import reading_pause
 
-PAUSE_SECONDS = 0.05
 PATIENT_AFTER = 4  # reads of a reply: plain replies and the first tokens of a stream do not wait
 GULP_BYTES = 8_192  # who sends that much at once has gathered already
 
@@ -99,9 +99,10 @@ class GatheringStream(httpx2.AsyncByteStream):
         transport = self._response.connection.transport if self._response.connection else None
         if transport is None:
             return  # everything is here
+        pause = reading_pause.get()
         transport.pause_reading()
         try:
-            await asyncio.sleep(PAUSE_SECONDS - asyncio.get_running_loop().time() % PAUSE_SECONDS)
+            await asyncio.sleep(pause - asyncio.get_running_loop().time() % pause)
         finally:
             transport.resume_reading()
 

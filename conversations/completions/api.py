@@ -19,8 +19,6 @@ from conversations.sse import MEDIA_TYPE
 
 router = Router(tags=["OpenAI clients"])
 
-GATHER_SECONDS = 0.04  # of text in one chunk: each costs the web process more than the tokens in it
-
 
 @router.get("/models", response=ModelList, summary="The agents and routes you may ask")
 def list_models(request: HttpRequest) -> ModelList:
@@ -50,7 +48,7 @@ async def complete(request: HttpRequest, body: CompletionIn) -> HttpResponseBase
     """A run that ends with the request: closing it stops the run."""
     user = caller(request)
     run, sign_in = await in_thread(lambda: (service.begin(user, body), sign_in_of(request)))
-    pieces = Reply(run, user, sign_in, GATHER_SECONDS).pieces()
+    pieces = Reply(run, user, sign_in).pieces()
     if not body.stream:
         return HttpResponse(orjson.dumps(await whole(run, body, pieces)), content_type="application/json")
     opened = Opened(run, body, pieces)

@@ -50,10 +50,10 @@ Piece = str | Step | Ended | None  # None: nothing came for a while
 
 
 class Reply:
-    """One run on its way. `pieces` may be read once; text is gathered for `every` seconds, but the first."""
+    """One run on its way. `pieces` may be read once."""
 
-    def __init__(self, run: Run, user: User, sign_in: SignIn, every: float = 0.0) -> None:
-        self._run, self._user, self._sign_in, self._every = run, user, sign_in, every
+    def __init__(self, run: Run, user: User, sign_in: SignIn) -> None:
+        self._run, self._user, self._sign_in = run, user, sign_in
         self._text, self._gap, self._attempt = "", "", 0
         self._ended = False
 
@@ -72,8 +72,6 @@ class Reply:
                             yield piece
                         if self._ended:
                             return
-                        if self._every and self._text:
-                            await asyncio.sleep(self._every)
             raise CompletionError(503, "The connection to the run was lost; it is stopped.", kind="server_error")
         finally:
             if not self._ended:

@@ -69,14 +69,13 @@ def begin(user: User, body: CompletionIn) -> Run:
     names = SAMPLING + LENGTHS + (() if target.agent else ONE_CALL)
     question = next((text_of(message["content"]) for message in reversed(messages) if message["role"] == "user"), "")
     with transaction.atomic(durable=True):
-        conversation = Conversation.objects.create(
-            user=user, agent=target.agent, archived=True, title=title_of(question)
+        message = Message(role=Message.Role.USER, content=question[: settings.MAX_MESSAGE_CHARS])
+        message.conversation = Conversation.objects.create(
+            user=user, agent=target.agent, leaf_id=message.id, archived=True, title=title_of(question)
         )
-        message = Message.objects.create(
-            conversation=conversation, role=Message.Role.USER, content=question[: settings.MAX_MESSAGE_CHARS]
-        )
-        Conversation.objects.filter(id=conversation.id).update(leaf=message)
-        run = start_run(message, user, mode="" if target.agent else RELAY, api_key_id=user.by_key_id)
+        message.save(force_insert=True)
+        mode = "" if target.agent else RELAY
+        run = start_run(message, user, mode=mode, agent=target.agent, api_key_id=user.by_key_id)
         Asked.objects.create(
             run=run,
             route=target.route,

@@ -8,7 +8,10 @@ from itertools import pairwise
 import httpx2
 import pytest
 
-from tools_admin.gathering import PATIENT_AFTER, PAUSE_SECONDS, GatheringTransport
+from tools_admin.clients import reading_pause
+from tools_admin.gathering import PATIENT_AFTER, GatheringTransport
+
+PAUSE_SECONDS = reading_pause.get()
 
 PIECES = 200
 BURST = 100_000  # more than is kept of a reply that nobody reads
