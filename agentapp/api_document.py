@@ -67,7 +67,7 @@ def _illustrate(call: Schema, schemas: Schema) -> None:
             if "json" in kind:
                 content["example"] = content_example(content["schema"], schemas)
             elif kind == "multipart/form-data":
-                content["example"] = {"file": _FILE}
+                content.setdefault("example", {"file": _FILE})
     for told in call["responses"].values():
         if told.get("description") in ("OK", "Created", "Accepted", "No Content"):
             told["description"] = _DONE[told["description"]]

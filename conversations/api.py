@@ -1,5 +1,6 @@
 """REST: endpoints take, services do, schemas give."""
 
+import json
 from datetime import timedelta
 from typing import Annotated, Literal
 from uuid import UUID
@@ -13,6 +14,7 @@ from ninja.errors import HttpError
 from ninja.files import UploadedFile
 
 from accounts.auth import ApiAuth, caller
+from accounts.examples import shown
 from accounts.idempotency import client_id, idempotent
 from accounts.paging import CURSOR, Limit, Page, TimeCursor
 from accounts.schemas import Day, PageOut
@@ -42,6 +44,8 @@ from tools_admin.services import model_status
 
 router = Router(tags=["Conversations"])
 
+AS_FILE = {"file": json.dumps(shown(ConversationFile)[0])}
+
 
 @router.post("/conversations", response={201: ConversationOut}, summary="Begin a conversation")
 @idempotent
@@ -60,7 +64,10 @@ def import_conversation(request: HttpRequest, body: ConversationFile) -> Status[
 
 
 @router.post(
-    "/conversations/import/file", response={201: ConversationOut}, summary="Bring a conversation back with its files"
+    "/conversations/import/file",
+    response={201: ConversationOut},
+    summary="Bring a conversation back with its files",
+    openapi_extra={"requestBody": {"content": {"multipart/form-data": {"example": AS_FILE}}}},
 )
 @idempotent
 def import_conversation_file(request: HttpRequest, file: File[UploadedFile]) -> Status[Conversation]:

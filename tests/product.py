@@ -59,6 +59,7 @@ class Product:
             "SWEEP_SECONDS": "1",
             "QUEUED_AGE_SECONDS": "1",
             "RATE_REQUESTS": "0",  # tests ask again and again
+            "RATE_MESSAGES": "0",
             "MODEL_PAUSE_SECONDS": "1",
         }
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
