@@ -31,12 +31,11 @@ def talk(asked: Asked) -> Talk:
 def prelude(asked: Asked) -> tuple[str, list[Message]]:
     """What stands before the conversation that a page goes on with: the instructions, and all before the message that
     the page shows as the first. Pictures are not told again."""
-    last = max((n for n, message in enumerate(asked.messages) if message["role"] == "user"), default=0)
-    messages = repair_history(
-        _message({**wire, "content": text_of(wire.get("content"))}) for wire in asked.messages[:last]
-    )
-    instructions = "\n\n".join(message.text for message in messages if message.role == "system")
-    return instructions, [message for message in messages if message.role != "system"]
+    told = [{**wire, "content": text_of(wire.get("content"))} for wire in asked.messages]
+    system = [_message(wire).text for wire in told if wire["role"] in ("system", "developer")]
+    shown = max((place for place, wire in enumerate(told) if wire["role"] == "user"), default=len(told))
+    before = [wire for wire in told[:shown] if wire["role"] not in ("system", "developer")]
+    return "\n\n".join(system), repair_history(map(_message, before))
 
 
 def has_images(asked: Asked) -> bool:

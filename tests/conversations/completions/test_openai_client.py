@@ -297,7 +297,8 @@ def test_a_page_goes_on_with_all_that_a_program_said(
         {"role": "system", "content": "Answer like a pirate."},
         {"role": "user", "content": "My name is Ada."},
         {"role": "assistant", "content": "Ahoy, Ada."},
-        *ask("Good morning"),
+        {"role": "user", "content": [{"type": "text", "text": "Good morning"}]},
+        *([{"role": "developer", "content": "Be brief."}] if by == "route" else []),
     ]
     reply = client.chat.completions.create(model=ROUTE if by == "route" else agent, messages=told, temperature=0.5)
     first = _settled(product, person, str(UUID(reply.id.removeprefix("chatcmpl-"))))
@@ -312,10 +313,11 @@ def test_a_page_goes_on_with_all_that_a_program_said(
 
     again = asked("POST", f"/api/v1/messages/{answer}/regenerate")
     assert "Answer like a pirate." in again[0][1]
-    assert again[1:] == [("user", "My name is Ada."), ("assistant", "Ahoy, Ada."), ("user", "Good morning")]
+    talk = [("user", "My name is Ada."), ("assistant", "Ahoy, Ada."), ("user", "Good morning")]
+    assert again[1:4] == talk
     assert product.model.requests[0]["temperature"] == 0.5, "it is the same request"
     edited = asked("POST", f"/api/v1/messages/{first['message']}/edit", {"content": "Good evening"})
-    assert "Answer like a pirate." in edited[0][1]
+    assert "Answer like a pirate." in edited[0][1] and (by == "agent" or "Be brief." in edited[0][1])
     assert edited[1:] == [("user", "My name is Ada."), ("assistant", "Ahoy, Ada."), ("user", "Good evening")]
     further = asked("POST", messages, {"content": "And now?"})
     assert "Answer like a pirate." in further[0][1]
