@@ -100,7 +100,9 @@ def _exported_and_imported(page: Page, width: int) -> None:
     page.locator("[data-import-file]").set_input_files(download.value.path())
     page.wait_for_url(lambda url: url not in (before, ""))
     expect(page.locator(".question-files li")).to_have_count(3)
-    expect(page.locator(".answer")).to_have_text("I see 1 picture, and the secret is 42.")
+    expect(page.locator(".answer:not(.plain)")).to_have_text("I see 1 picture, and the secret is 42.")
+    expect(page.locator(".answer-foot [data-regenerate]")).to_be_visible()
+    expect(page.locator(".answer-foot [data-details]")).to_be_hidden()
     look(page, f"imported-{width}")
 
 

@@ -36,7 +36,7 @@ export class Answer {
     if (element && this.text.textContent) Object.assign(run, { text: this.text.textContent, length: [...this.text.textContent].length });
     run.messageId ||= this.element.dataset.message ?? "";
     one("[data-details]", this.element).setAttribute("href", `/runs/${run.id}/`);
-    one("[data-copy]", this.element).addEventListener("click", () => this.#copy());
+    one("[data-copy]", this.element).addEventListener("click", () => copy(this.run.text));
     startPin(this.element);
     startFeedback(this.element);
     one("[data-retry]", this.element).addEventListener("click", () => retry(run.id));
@@ -105,10 +105,6 @@ export class Answer {
     one(".facts", this.foot).replaceChildren(...facts.map((fact) => h("span", fact === run.model && run.why ? { title: run.why } : {}, fact)));
   }
 
-  async #copy() {
-    await copyText(this.run.text);
-    toast(gettext("Copied"));
-  }
 }
 
 /**
@@ -126,4 +122,20 @@ function outcome(run) {
   if (run.reason === "limit:budget") return { words: gettext("The budget is used up; the answer says what was done and what was not. “Usage and budget” says when it begins anew."), kind: "notice-warn", symbol: "gauge" };
   if (run.reason.startsWith("limit") || run.reason === "max_iterations") return { words: gettext("The run reached its limit; the answer says what was done and what was not."), kind: "notice-warn", symbol: "triangle-alert" };
   return { words: "", kind: "", symbol: "info" };
+}
+
+/** An answer of which no run is on record, such as an imported one. @param {HTMLElement} element that the server rendered */
+export function showWithoutRun(element) {
+  const box = one(".answer", element);
+  const text = box.textContent ?? "";
+  renderInto(box, text);
+  one("[data-copy]", element).addEventListener("click", () => copy(text));
+  startPin(element);
+  startFeedback(element);
+}
+
+/** @param {string} text */
+async function copy(text) {
+  await copyText(text);
+  toast(gettext("Copied"));
 }

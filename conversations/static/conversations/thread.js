@@ -1,7 +1,7 @@
 /* The thread: which entries there are and in which order. Adding something twice changes nothing. */
 
 import { one } from "#app/dom.js";
-import { Answer } from "#chat/answer.js";
+import { Answer, showWithoutRun } from "#chat/answer.js";
 import { Question } from "#chat/question.js";
 import { QuestionEditor } from "#chat/question-editor.js";
 import { createRun, fold, isEnded } from "#chat/run-state.js";
@@ -85,6 +85,7 @@ export class Thread {
     }
     const row = runs.find((run) => run.id === element.dataset.run);
     if (row) this.answers.set(row.id, new Answer(fromHistory(row), element, this.actions));
+    else if (!element.dataset.run && element.dataset.message) showWithoutRun(element);
     return row ? element : null;
   }
 
