@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -187,7 +188,7 @@ def list_messages(
     conversation_id: UUID,
     cursor: Annotated[UUID | None, Query(description=CURSOR)] = None,
     limit: Limit = 50,
-) -> Page[Message]:
+) -> Page[SimpleNamespace]:
     """Oldest first. 409 `branch_changed` when another branch became the visible one between two pages."""
     found = tree.branch_page(caller(request), conversation_id, cursor, limit + 1)
     if not found and _own(request, conversation_id) and cursor:

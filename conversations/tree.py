@@ -3,9 +3,11 @@ first message to `Conversation.leaf`. Recalled messages stand in no branch."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import Q
 
 from accounts.models import User
@@ -58,11 +60,15 @@ def branch(end: UUID | None, limit: int) -> list[Message]:
     return list(Message.objects.raw(_UPWARDS, [end, limit, limit])) if end else []
 
 
-def branch_page(reader: User, conversation: UUID, after: UUID | None, limit: int) -> list[Message]:
+def branch_page(reader: User, conversation: UUID, after: UUID | None, limit: int) -> list[SimpleNamespace]:
     """The visible branch, oldest first, what follows `after`. Nothing when `after` is not in it, and nothing of what is
-    not the reader's: `Conversation.objects.visible_to` in plain words, as programs ask for this page a lot."""
+    not the reader's: `Conversation.objects.visible_to` in plain words, as programs ask for this page a lot. Rows have
+    the columns of messages and are none: making those takes longer than reading them."""
     nowhere = 0 if after else WHOLE_BRANCH
-    return list(Message.objects.raw(_PAGE, [conversation, reader.pk, WHOLE_BRANCH, nowhere, after, limit]))
+    with connection.cursor() as cursor:
+        cursor.execute(_PAGE, [conversation, reader.pk, WHOLE_BRANCH, nowhere, after, limit])
+        names = [column.name for column in cursor.description]
+        return [SimpleNamespace(**dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
 
 
 def branch_with_pins(end: UUID | None, limit: int) -> list[Message]:

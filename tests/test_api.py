@@ -3,19 +3,22 @@
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
+from django.contrib.auth.models import Group
 from django.db import connection
+from django.http import HttpRequest
 from django.test import Client
 from django.utils import timezone
 
-from accounts.models import IdempotentAnswer, User
+from accounts.models import Budget, IdempotentAnswer, User
 from accounts.services import create_api_key, forget_idempotent_answers
 from agentapp.errors import all_codes
+from agentapp.json_body import AnswerRenderer
 from conversations.models import Conversation, Message, Run, Webhook
 from tests.factories import make_conversation, make_message, make_run, make_user
 from tools_admin.models import LanguageModel, Provider
@@ -240,3 +243,28 @@ def test_the_number_of_queries_is_fixed(
     client.get(address)  # the first one writes when the key was used
     with django_assert_num_queries(queries):
         assert client.get(address).status_code == 200
+
+
+def test_me_names_groups_and_all_budgets_that_pay(ada: User) -> None:
+    crew, other = Group.objects.create(name="Crew"), Group.objects.create(name="Alone")
+    ada.groups.add(crew, other)
+    key, text = create_api_key(ada, "robot")
+    foreign, _ = create_api_key(ada, "another robot")
+    for owner in ({"user": ada}, {"group": crew}, {"api_key": key}, {"api_key": foreign}):
+        Budget.objects.create(limit=100, used=90, **owner)
+    me = Client(headers={"Authorization": f"Bearer {text}"}).get("/api/v1/me").json()
+    assert me["groups"] == ["Alone", "Crew"]
+    assert [(b["of"], b["owner"]) for b in me["budgets"]] == [
+        ("user", "ada"),
+        ("group", "Crew"),
+        ("api_key", str(key)),
+    ]
+    assert {(b["used"], b["left"], b["low"]) for b in me["budgets"]} == {(90, 10, True)}
+
+
+def test_answers_hold_any_number_and_any_text() -> None:
+    data = {"n": 10**30, "text": "ü\ud800", "at": datetime(2026, 1, 31, 12, tzinfo=UTC), "id": UUID(int=1)}
+    written = json.loads(AnswerRenderer().render(HttpRequest(), data, response_status=200))
+    assert written == {**data, "at": "2026-01-31T12:00:00Z", "id": str(UUID(int=1))}
+    del data["n"], data["text"]
+    assert json.loads(AnswerRenderer().render(HttpRequest(), data, response_status=200))["at"] == "2026-01-31T12:00:00Z"

@@ -14,7 +14,7 @@ from django.dispatch import receiver
 
 from accounts.models import User
 from conversations.models.record import Run
-from conversations.models.talk import Conversation, Message
+from conversations.models.talk import Conversation
 
 # What a browser is shown as a picture. All bytes under these types have been drawn anew by us (`pictures.py`).
 PICTURES = ("image/png", "image/jpeg")
@@ -115,8 +115,9 @@ class Attachment(StoredFile):
         ]
 
 
-def load_files(messages: Iterable[Message]) -> None:
-    """Gives the messages their `files`, without the texts: one query, and none where no message has any."""
+def load_files(messages: Iterable[Any]) -> None:
+    """Gives messages, or rows with their columns, their `files`, without the texts: one query, and none where no
+    message has any."""
     messages = list(messages)
     wanted = {number for message in messages for number in message.attachments}
     rows = Attachment.objects.defer("sections").in_bulk(wanted) if wanted else {}
