@@ -18,6 +18,7 @@ CONFIG = Path(__file__).with_name("schemathesis.toml")
 EXAMPLES = os.environ.get("FUZZ_EXAMPLES", "3")  # of each call, after those that cover its schema
 SEED = int(os.environ.get("FUZZ_SEED", "1"))
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "0"))  # of each cast: rounds with fresh rows and further seeds
+LOG = os.environ.get("FUZZ_LOG")  # a file that gets all reports, of what went well too
 # Requests that cover a document are the same for both casts, and many: when time is short each cast sends those of one.
 COVERED = {"api/v1": False, "v1": True}
 
@@ -48,8 +49,8 @@ def _fuzzed(product: Product, person: Person, document: str, folder: Path, seed:
         text=True,
         check=False,
     )
-    if os.environ.get("FUZZ_LOG"):
-        with Path(os.environ["FUZZ_LOG"]).open("a") as log:
+    if LOG:
+        with Path(LOG).open("a") as log:
             log.write(f"{document} {person.staff=} {seed=} {done.returncode=}\n{done.stdout}{done.stderr}\n")
     return done.stdout + done.stderr if done.returncode else ""
 
