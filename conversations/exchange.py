@@ -211,7 +211,7 @@ def _parents_first(messages: list[Message]) -> list[Message]:
 
 
 def _dumped(schema: Any, row: Any) -> dict[str, Any]:
-    dumped: dict[str, Any] = schema.from_orm(row).model_dump()
+    dumped: dict[str, Any] = schema.model_validate(row).model_dump()
     return dumped
 
 
