@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from accounts.models import User
 from tests.factories import make_user
 from tests.rows import make_row
-from tools_admin.kept import MOST_KEPT, Kept
+from tools_admin.kept import MOST_KEPT, Kept, at_one_moment
 from tools_admin.models import Agent, Tool
 from tools_admin.services import agents_for, tools_for
 
@@ -107,3 +107,23 @@ def test_the_known_questions_cost_one_query(ada: User, agent: Agent, django_asse
         ask()
         with django_assert_num_queries(1):
             ask()
+
+
+def test_questions_of_one_moment_cost_one_query_together(
+    ada: User, agent: Agent, django_assert_num_queries: Any
+) -> None:
+    agents_for(ada), tools_for(agent, ada)
+    with django_assert_num_queries(1), at_one_moment(ada):
+        assert (agents_for(ada), tools_for(agent, ada)) == ([agent], [])
+
+
+def test_what_changes_within_a_moment_is_seen_after_it_and_others_have_their_own(ada: User, agent: Agent) -> None:
+    sales = Group.objects.create(name="Sales")
+    eve = make_user("eve")
+    eve.groups.add(sales)
+    agent.groups.add(sales)
+    with at_one_moment(ada):
+        assert agents_for(ada) == []
+        assert agents_for(eve) == [agent]
+        agent.groups.clear()
+    assert agents_for(ada) == [agent]
