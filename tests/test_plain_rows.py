@@ -22,10 +22,8 @@ def run() -> Run:
 def test_rows_side_by_side_are_those_of_the_orm(run: Run) -> None:
     runs, people = Columns(Run), Columns(User)
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT {runs.of('run')}, {people.of('person')} FROM conversations_run run "
-            "JOIN accounts_user person ON person.id = run.user_id"
-        )
+        both = f"SELECT {runs.of('run')}, {people.of('person')} FROM"
+        cursor.execute(f"{both} conversations_run run JOIN accounts_user person ON person.id = run.user_id")
         values = iter(cursor.fetchone())
     known = vars(Run.objects.get())
     for name, value in vars(runs.row(values)).items():

