@@ -14,6 +14,7 @@ from django.utils import timezone
 from accounts.errors import SetupLinkInvalid, UserUnknown
 from accounts.models import ApiKey, IdempotentAnswer, SetupLink, User
 from accounts.scopes import Scope
+from agentapp.database import prepared_cursor
 
 KEY_PREFIX = "aa_"
 # Precise enough to find unused keys, coarse enough not to write a row with every request.
@@ -126,7 +127,7 @@ def usable_key(bearer: str) -> ApiKey | None:
     and in plain words, as every request of a program begins with it."""
     if not bearer.startswith(KEY_PREFIX):
         return None
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(_USABLE, [digest_of(bearer)])
         row = cursor.fetchone()
     if row is None:

@@ -8,6 +8,8 @@ from typing import Any, Generic, TypeVar
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.models import Model
 
+from agentapp.database import prepared_cursor
+
 M = TypeVar("M", bound=Model)
 
 
@@ -61,5 +63,5 @@ def _encoded(fields: Sequence[Any], row: Model, *, new: bool) -> list[Any]:
 
 
 def _execute(statement: str, values: list[Any]) -> None:
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(statement, values)

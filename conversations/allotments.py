@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.expressions import RawSQL
 from django.utils import formats, timezone
@@ -22,6 +22,7 @@ from django.utils.translation import gettext as _
 
 from accounts.budgets import tightest
 from accounts.models import Budget, User
+from agentapp.database import prepared_cursor
 from agentapp.engine import LimitReached
 from conversations import live
 from conversations.errors import LeaseLost
@@ -83,7 +84,7 @@ def budgets_of(run: Run) -> QuerySet[Budget]:
 
 def unlimited(run: Run) -> Allotted | None:
     """For a run that no budget pays for; None when some do."""
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(f"SELECT EXISTS ({PAYING})", _payers(run))
         [some] = cursor.fetchone()
     return None if some else Allotted(None, None, timezone.now() + LOOK_AGAIN)

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from django.db import connection
 from django.db.models import Sum
 from django.db.models.functions import Length
 from django.utils.translation import gettext as _
 
+from agentapp.database import prepared_cursor
 from agentapp.engine import ChatModel, ModelError, ModelUnavailable
 from conversations.allotments import budgets_of
 from conversations.cleaning import to_json
@@ -60,7 +60,7 @@ def _chosen(run: Run, clients: ModelClients, images: bool) -> list[LanguageModel
         "reason": choice.reason,
         "chain": [row.pk for row in choice.models],
     }
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(_KEEP, [to_json(run.model).decode(), run.agent_version_id, run.id, run.epoch])
     return list(choice.models)
 

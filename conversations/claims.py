@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from agentapp.database import prepared_cursor
 from conversations.models import Run
 
 MAX_CRASHES = 3
@@ -42,7 +43,7 @@ def claim(run_id: UUID, owner: str) -> Claim | None:
     runs beyond `MAX_RUNNING_RUNS` stay queued: so nobody's burst keeps all workers from the others.
     """
     most = settings.MAX_RUNNING_RUNS
-    with transaction.atomic(), connection.cursor() as cursor:
+    with transaction.atomic(), prepared_cursor() as cursor:
         if most:  # claims of one person go one by one, or two would take the last place
             cursor.execute(
                 "SELECT 1 FROM accounts_user WHERE id = (SELECT user_id FROM conversations_run WHERE id = %s) "
@@ -73,7 +74,7 @@ def claim(run_id: UUID, owner: str) -> Claim | None:
 
 def renew(owner: str, epochs: dict[UUID, int]) -> Renewed:
     """Renews the leases of a worker's runs; what it would else miss without a wake-up comes with the answer."""
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(
             """
             WITH held AS (
@@ -126,7 +127,7 @@ def next_runs(user_id: int) -> list[UUID]:
     most = settings.MAX_RUNNING_RUNS
     if not most:
         return []
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(
             """
             SELECT id, status FROM conversations_run
@@ -150,7 +151,7 @@ def _busy_users() -> QuerySet[Any, Any]:
 
 def database_is_young() -> bool:
     """Whether it has just started: what waited for it comes first."""
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(
             "SELECT now() < pg_postmaster_start_time() + make_interval(secs => %s)", [settings.RUN_LEASE_SECONDS]
         )

@@ -3,9 +3,9 @@
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import connection
 from django.utils import timezone
 
+from agentapp.database import prepared_cursor
 from conversations.events import KeyedEvent
 from conversations.models import Call, Run, RunEvent
 
@@ -26,7 +26,7 @@ class Open(NamedTuple):
 
 def what_is_open(run: Run) -> Open:
     """One query instead of six."""
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(
             """
             SELECT EXISTS (SELECT 1 FROM conversations_call WHERE run_id = %(run)s AND state = 'started'),

@@ -9,12 +9,13 @@ from uuid import UUID
 
 import redis
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
 from accounts.models import User
 from agentapp.celery import hint
+from agentapp.database import prepared_cursor
 from agentapp.engine import EffectClass, Event
 from agentapp.plain_rows import Columns
 from conversations import allotments, claims, live
@@ -53,7 +54,7 @@ def start_run(
     mode = RELAY if asked and asked.route else mode
     conversation = message.conversation
     agent = None if mode == RELAY else agent or agent_for(user, conversation.agent_id)
-    run = Run.objects.create(
+    run = Run(
         conversation=conversation,
         user=user,
         api_key_id=api_key_id,
@@ -63,6 +64,7 @@ def start_run(
         deadline=timezone.now() + timedelta(days=settings.RUN_DEADLINE_DAYS),
         enqueued_at=timezone.now(),
     )
+    _RUN.insert([run])
     if copy_from:
         _copy_finished(copy_from, run)
         asked = Asked.objects.filter(run=copy_from).first()
@@ -117,7 +119,7 @@ def end_run(
     _RUN.save(run)
     outbox.tell_end(run)
     leaf = _hand_over(run, left, message.id if message else tip)
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(_MOVED, [leaf, run.conversation_id])
     after_commit(tell_run, run)
     after_commit(enqueue_next, run.user_id)
@@ -125,7 +127,7 @@ def end_run(
 
 def held(run_id: UUID, epoch: int) -> Run | None:
     """The locked row, if the run still belongs to this epoch."""
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(_HELD, [run_id, epoch])
         found = cursor.fetchone()
     return _RUN.row(iter(found)) if found else None

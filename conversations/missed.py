@@ -4,8 +4,8 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from django.db import connection
 
+from agentapp.database import prepared_cursor
 from conversations.events import channel_of, envelope
 from conversations.hub import Entry
 from conversations.models import Run
@@ -26,7 +26,7 @@ WHERE run.id = %(run)s ORDER BY event.seq
 
 def missed(run: UUID, after: int, upto: int | None) -> tuple[str, list[Entry]]:
     """The next page of events; once the run has ended, whatever `upto` says."""
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(_MISSED, {"run": run, "after": after, "upto": upto, "page": PAGE})
         rows = cursor.fetchall()
     if not rows:

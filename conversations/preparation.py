@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils.text import slugify
 
 from accounts.models import User
+from agentapp.database import prepared_cursor
 from agentapp.engine import ChatModel, DraftRules, Limits, Message, Tool, Workflow, budget_for
 from agentapp.engine.messages import Content
 from agentapp.plain_rows import Columns
@@ -221,7 +222,7 @@ def prepare(run_id: UUID, clients: ModelClients) -> Prepared:
 def _read(run_id: UUID) -> tuple[Run, int | None]:
     """With its message, its person, and what a program asked for; and what a program began the conversation with, which
     holds for all that follows."""
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(_READ, [run_id])
         found = cursor.fetchone()
     if found is None:
@@ -256,7 +257,7 @@ def total_usage(run: Run) -> dict[str, Any]:
     """Sums over all calls of the run, also those of selection, compaction and synthesis."""
     names = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
     sums = ", ".join(f"coalesce(sum((usage->>'{name}')::bigint), 0)::bigint" for name in names)
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(f"SELECT {sums}, count(*) FROM conversations_call WHERE run_id = %s AND kind = 'llm'", [run.id])  # noqa: S608 - names are literals
         row = cursor.fetchone()
     return dict(zip((*names, "calls"), row, strict=True))

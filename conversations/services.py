@@ -4,14 +4,16 @@ not theirs does not exist."""
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from django.conf import settings
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from accounts.rates import count_message
+from agentapp.database import prepared_cursor
+from agentapp.plain_rows import Columns
 from conversations.attachments import attach
 from conversations.cleaning import clean
 from conversations.errors import (
@@ -34,8 +36,8 @@ from tools_admin.services import agent_for
 if TYPE_CHECKING:
     from accounts.models import User
 
-TITLE_CHARS = 80
 MOST_WAITING = 50  # messages that a running agent has not read
+_CONVERSATIONS, _MESSAGES = Columns(Conversation), Columns(Message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +104,8 @@ def _send(
 ) -> Sent:
     if client_id and (known := _sent_before(user, client_id)):
         return known
-    number, new = uuid4(), conversation_id is None
-    conversation = _found(user, conversation_id, agent) if conversation_id else _begun(user, content, agent, number)
+    new = conversation_id is None
+    conversation = _found(user, conversation_id, agent) if conversation_id else _begun(user, content, agent)
     active = None
     if not new:
         active = Run.objects.active().select_for_update().filter(conversation=conversation).first()
@@ -114,14 +116,12 @@ def _send(
     if place and place.parent and not conversation.messages.filter(id=place.parent, recalled=False).exists():
         raise NotFound("message")
     files = attach(user, conversation, attachments)
+    changes: dict[str, Any] = {"updated_at": Now(), "agent": conversation.agent_id}
     if files and not conversation.title:
-        conversation.title = title_of(files[0].filename)
-        conversation.save(update_fields=["title"])
-    tip = None if new else conversation.leaf_id
-    message = Message.objects.create(
-        id=number,
+        changes["title"] = conversation.title = Conversation.title_of(files[0].filename)
+    message = Message(
         conversation=conversation,
-        parent_id=place.parent if place else tip,
+        parent_id=place.parent if place else conversation.leaf_id,
         role=Message.Role.USER,
         content=content,
         attachments=[file.id for file in files],
@@ -130,15 +130,18 @@ def _send(
         run=active,
     )
     message.files = files
+    _MESSAGES.insert([message])
     if active:
         Interrupt.objects.create(run=active, message=message)
         after_commit(wake, active.id)
     found = conversation.agent if new else None
     run = active or start_run(message, user, mode=mode, agent=found, api_key_id=user.by_key_id)
     after_commit(tell_sent, conversation, message, new)  # behind the hint: a worker is on its way meanwhile
-    if not new:
-        values = {"updated_at": Now(), "leaf": message, "agent": conversation.agent_id}
-        Conversation.objects.filter(id=conversation.id).update(**values)
+    if new:
+        conversation.leaf = message
+        _CONVERSATIONS.insert([conversation])
+    else:
+        Conversation.objects.filter(id=conversation.id).update(**changes, leaf=message)
     if place:
         conversation.leaf = message
         after_commit(tell_branch, conversation)
@@ -192,6 +195,7 @@ def create_conversation(user: "User", title: str = "", agent: int | None = None)
     """An empty one. Raises NotFound."""
     with transaction.atomic(durable=True):
         conversation = _begun(user, clean(title), agent)
+        conversation.save(force_insert=True)
         after_commit(tell_conversation, conversation, False)
         return conversation
 
@@ -246,7 +250,7 @@ def delete_conversation(user: "User", conversation_id: UUID) -> None:
 
 
 def _sent_before(user: "User", client_id: str) -> Sent | None:
-    with connection.cursor() as cursor:  # nearly always there is none, and the ORM takes eight times as long to say so
+    with prepared_cursor() as cursor:  # nearly always there is none, and the ORM takes eight times as long to say so
         cursor.execute("SELECT 1 FROM conversations_message WHERE client_id = %s LIMIT 1", [client_id])
         if cursor.fetchone() is None:
             return None
@@ -258,10 +262,11 @@ def _sent_before(user: "User", client_id: str) -> Sent | None:
     return Sent(message.conversation, message, run, message.injected, again=True) if run else None
 
 
-def _begun(user: "User", content: str, agent: int | None, leaf: UUID | None = None) -> Conversation:
-    """A new conversation; the message at its end is still to be written."""
-    chosen = _agent(user, agent) if agent else agent_for(user)
-    return Conversation.objects.create(user=user, agent=chosen, title=title_of(content), leaf_id=leaf)
+def _begun(user: "User", content: str, agent: int | None) -> Conversation:
+    """A new conversation, still to be written."""
+    return Conversation(
+        user=user, agent=_agent(user, agent) if agent else agent_for(user), title=Conversation.title_of(content)
+    )
 
 
 def _found(user: "User", conversation_id: UUID, agent: int | None) -> Conversation:
@@ -278,12 +283,6 @@ def _agent(user: "User", agent: int) -> Agent:
     if found is None:
         raise NotFound("agent")
     return found
-
-
-def title_of(content: str) -> str:
-    """Of a conversation that begins with this message."""
-    line = content.split("\n", 1)[0].strip()
-    return line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1].rsplit(" ", 1)[0] + "…"
 
 
 def _run(user: "User", run_id: UUID) -> Run:

@@ -11,10 +11,10 @@ from contextvars import ContextVar
 from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from django.db import connection
 from django.db.models import Model
 
 from accounts.models import User
+from agentapp.database import prepared_cursor
 
 T = TypeVar("T")
 
@@ -81,7 +81,7 @@ def at_one_moment(user: User) -> Iterator[None]:
 
 def _look(person: int | None, tables: Iterable[str]) -> _Moment:
     names = list(tables)
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(f"SELECT {', '.join([_GROUPS, *map(_VERSION.format, names)])}", [person])
         groups, *versions = cursor.fetchone()
     return _Moment(person, tuple(groups or ()), dict(zip(names, versions, strict=True)))

@@ -14,7 +14,6 @@ from conversations.completions.schemas import CALL, LENGTHS, ONE_CALL, SAMPLING,
 from conversations.completions.wire import text_of
 from conversations.lifecycle import start_run
 from conversations.models import RELAY, Asked, Conversation, Message, Run
-from conversations.services import title_of
 from tools_admin.models import Agent, Route
 from tools_admin.routing import GENERAL
 
@@ -71,7 +70,7 @@ def begin(user: User, body: CompletionIn) -> Run:
     with transaction.atomic(durable=True):
         message = Message(role=Message.Role.USER, content=question[: settings.MAX_MESSAGE_CHARS])
         message.conversation = Conversation.objects.create(
-            user=user, agent=target.agent, leaf_id=message.id, archived=True, title=title_of(question)
+            user=user, agent=target.agent, leaf_id=message.id, archived=True, title=Conversation.title_of(question)
         )
         message.save(force_insert=True)
         mode = "" if target.agent else RELAY

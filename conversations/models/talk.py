@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from conversations.models.files import Attachment
 
 
+TITLE_CHARS = 80
+
+
 class ConversationQuerySet(models.QuerySet["Conversation"]):
     def visible_to(self, user: User) -> Self:
         """A conversation belongs to one person; nobody else finds it."""
@@ -53,6 +56,12 @@ class Conversation(models.Model):
 
     def __str__(self) -> str:
         return self.title or "New conversation"
+
+    @staticmethod
+    def title_of(content: str) -> str:
+        """Of one that begins with this message."""
+        line = content.split("\n", 1)[0].strip()
+        return line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1].rsplit(" ", 1)[0] + "…"
 
     @property
     def etag(self) -> str:

@@ -4,11 +4,12 @@ import uuid
 from datetime import timedelta
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
 from agentapp.celery import hint
+from agentapp.database import prepared_cursor
 from conversations.cleaning import to_json
 from conversations.models import Delivery, Run
 
@@ -18,9 +19,9 @@ SWEPT = 200
 # One statement, and nearly always no row: it is part of the end of each run.
 _TELL = """
 INSERT INTO conversations_delivery (id, webhook_id, event, payload, state, tries, due_at, answer, created_at)
-SELECT gen_random_uuid(), id, %(event)s, %(payload)s::jsonb, 'pending', 0, now(), '', now()
+SELECT gen_random_uuid(), id, %(event)s::text, %(payload)s::jsonb, 'pending', 0, now(), '', now()
 FROM conversations_webhook
-WHERE enabled AND events ? %(event)s AND (user_id IS NULL OR user_id = (
+WHERE enabled AND events ? %(event)s::text AND (user_id IS NULL OR user_id = (
     SELECT id FROM accounts_user WHERE id = %(user)s AND is_active))
 RETURNING id
 """
@@ -29,7 +30,7 @@ RETURNING id
 def tell(event: str, user_id: int, data: dict[str, Any]) -> None:
     """Puts an event of this person into the outbox of each webhook that is told of it, and sends it after commit."""
     body = {"type": event, "timestamp": timezone.now().isoformat(), "data": data}
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(_TELL, {"event": event, "user": user_id, "payload": to_json(body).decode()})
         ids = [row[0] for row in cursor.fetchall()]
     if ids:
