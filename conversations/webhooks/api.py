@@ -35,7 +35,7 @@ def list_webhooks(request: HttpRequest, cursor: TimeCursor = None, limit: Limit 
 def create_webhook(request: HttpRequest, body: WebhookIn) -> Status[dict[str, Any]]:
     """The answer holds the secret, which is not shown again."""
     webhook, secret = service.create(caller(request), body.url, body.events)
-    return Status(201, {**WebhookOut.from_orm(webhook).dict(), "secret": secret})
+    return Status(201, {**WebhookOut.model_validate(webhook).model_dump(), "secret": secret})
 
 
 @router.get("/webhooks/{uuid:webhook_id}", response=WebhookOut, summary="A webhook", openapi_extra=WITH_ETAG)
