@@ -22,7 +22,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from agentapp.embedded.testing import services
 from tests.fake_model import FakeModel
-from tests.product import Person, Product
+from tests.product import AS_SHIPPED, Person, Product
 
 ROOT = Path(__file__).resolve().parent.parent
 TICK = os.sysconf("SC_CLK_TCK")
@@ -195,7 +195,7 @@ def report(seen: list[Seen], used: Used) -> dict[str, float]:
 def main(runs: int, tokens: int) -> int:
     with tempfile.TemporaryDirectory() as folder, services() as environment, model(tokens) as endpoint:
         product = Product(environment, Path(folder), Elsewhere(port=int(endpoint.stdout.readline())))  # type: ignore[union-attr]
-        product.environment |= {"MAX_RUNNING_RUNS": "0", "RATE_MESSAGES": "0"}
+        product.environment |= {"MAX_RUNNING_RUNS": "0", **AS_SHIPPED}
         try:
             product.start()
             times = asyncio.run(alone(product, product.person()))

@@ -19,7 +19,7 @@ import httpx2
 
 from agentapp.embedded.testing import services
 from tests.fake_model import FakeModel
-from tests.product import Product
+from tests.product import AS_SHIPPED, Product
 
 AIM_MS, AIM_US = 15, 20
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -29,7 +29,8 @@ PACE = 0.01  # seconds between tokens
 def main(runs: int, streams: int, tokens: int) -> int:
     with tempfile.TemporaryDirectory() as folder, services() as environment:
         model = FakeModel().start()
-        product = Product({**environment, "MAX_RUNNING_RUNS": "0", "RATE_MESSAGES": "0"}, Path(folder), model)
+        product = Product(environment, Path(folder), model)
+        product.environment |= {"MAX_RUNNING_RUNS": "0", **AS_SHIPPED}
         product.brain = lambda request: {"text": "word " * int(request["messages"][-1]["content"])}
         try:
             product.start()

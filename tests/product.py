@@ -18,11 +18,17 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 
 from agentapp.embedded.process import Part, spawn
+from agentapp.environment import Environment
 from tests.fake_model import Brain, FakeModel, think
 
 ROOT = Path(__file__).resolve().parent.parent
 WEB = ["-m", "agentapp.web", "-b", "127.0.0.1"]
 WORKER = ["-m", "agentapp.worker"]
+# The intervals that an installation has if nobody sets them; tests have shorter ones, which cost processor time.
+AS_SHIPPED = {
+    name.upper(): str(Environment.model_fields[name].default)
+    for name in ("run_lease_seconds", "run_heartbeat_seconds", "sweep_seconds", "queued_age_seconds")
+}
 
 
 def eventually(check: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:

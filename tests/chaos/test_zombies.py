@@ -8,9 +8,9 @@ import pytest
 import redis
 from celery import Celery
 
-from agentapp.environment import Environment, celery_url
+from agentapp.environment import celery_url
 from tests.chaos.installation import Chaos, died
-from tests.product import Person, eventually
+from tests.product import AS_SHIPPED, Person, eventually
 
 
 def _record(chaos: Chaos, run: str) -> list[Any]:
@@ -86,17 +86,14 @@ def test_of_fifty_messages_for_one_run_one_is_executed(chaos: Chaos, person: Per
 
 
 def test_with_default_settings_nothing_is_left_lying_for_twenty_seconds(chaos: Chaos, person: Person) -> None:
-    fields = Environment.model_fields
-    names = ("run_lease_seconds", "run_heartbeat_seconds", "sweep_seconds", "queued_age_seconds")
-    defaults = {name.upper(): str(fields[name].default) for name in names}
     chaos.end("worker")
-    worker = chaos.spawn("worker", chaos.commands["worker"], CRASH_AT="K2", **defaults)
+    worker = chaos.spawn("worker", chaos.commands["worker"], CRASH_AT="K2", **AS_SHIPPED)
     orphaned = chaos.ask(person, "Is anybody there?")["id"]
     died(worker)
     lost = chaos.ask(person, "Did you get this?")["id"]
     with _broker(chaos) as broker:
         broker.delete("celery")
-    chaos.spawn("worker", chaos.commands["worker"], **defaults)
+    chaos.spawn("worker", chaos.commands["worker"], **AS_SHIPPED)
     for run in (orphaned, lost):
         assert chaos.ended(person, run, 20)["status"] == "completed"
     chaos.end("worker")
