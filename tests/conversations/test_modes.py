@@ -49,7 +49,8 @@ def test_a_planned_run_makes_two_model_calls_and_tells_its_plan(product: Product
     assert (run["status"], run["answer"], run["mode"]) == ("completed", "It is 1500.", "rewoo")
     assert models_asked(product, person, run) == ["planning", "synthesis"]
     tools = [c for c in calls(product, person, run) if c["kind"] == "tool"]
-    assert [c["result"]["content"] for c in tools] == ["2 * 300 = 600", "3 * 300 = 900", "600 + 900 = 1500"]
+    *products, total = [c["result"]["content"] for c in tools]  # the first two go side by side
+    assert (sorted(products), total) == (["2 * 300 = 600", "3 * 300 = 900"], "600 + 900 = 1500")
     told = [e["data"] for e in events(product, person, run) if e["channel"] == "plan"]
     assert [step["id"] for step in told[0]["steps"]] == ["E1", "E2", "E3"]
     assert {(d["step_id"], d["status"]) for d in told[1:]} == {

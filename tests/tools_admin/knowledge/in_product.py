@@ -9,18 +9,18 @@ from tests.product import Product
 SETUP = """
 from tests.tools_admin.knowledge.collection import make_collection
 from tools_admin.models import Agent, Connector, LanguageModel, Provider, Route, RouteEntry, Tool
-if not Connector.objects.filter(kind="knowledge").exists():
+if not Connector.objects.filter(name="Handbook").exists():
     make_collection("Handbook", "search_handbook", uploads=True)
     provider = Provider.objects.create(name="Vectors", base_url="{url}")
     model = LanguageModel.objects.create(provider=provider, name="vectors", kind="embedding", input_price=1_000_000)
     RouteEntry.objects.create(route=Route.objects.get(name="embedding"), model=model)
 for agent in Agent.objects.all():
     agent.tools.add(Tool.objects.get(name="search_handbook"))
-print(Connector.objects.get(kind="knowledge").pk)
+print(Connector.objects.get(name="Handbook").pk)
 """
 REMOVE = """
 from tools_admin.models import Connector, Provider
-Connector.objects.filter(kind="knowledge").delete()
+Connector.objects.filter(name="Handbook").delete()
 Provider.objects.filter(name="Vectors").delete()
 """
 
