@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.core.validators import MaxValueValidator, MinValueValidator
-from django.db import connection, models, transaction
+from django.db import models, transaction
 from django.db.models import Q, TextChoices
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -18,6 +18,8 @@ from django.utils.translation import gettext_lazy
 
 from accounts.money import shown_money, shown_tokens
 from accounts.periods import Period, bounds, zone_of
+from agentapp.database import prepared_cursor
+from agentapp.plain_rows import Columns
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -174,8 +176,8 @@ def tightest(user: "User") -> Budget | None:
     return min(budgets, key=lambda budget: budget.left / max(1, budget.limit), default=None)
 
 
-_FIELDS = [field.attname for field in Budget._meta.concrete_fields]
-_COLUMNS = ", ".join(f"budget.{name}" for name in _FIELDS)
+_BUDGET = Columns(Budget)
+_COLUMNS = _BUDGET.of("budget")
 # A row for each group, with its budget if it has one, and one for each other budget.
 _PURSES = f"""
 SELECT crew.name AS group_name, NULL AS key_name, NULL AS key_prefix, {_COLUMNS}
@@ -195,14 +197,14 @@ def groups_and_budgets(user: "User") -> tuple[list[str], list[Budget]]:
     One query, in plain words: Django takes ten times as long to put it together as PostgreSQL to answer it."""
     from accounts.models import ApiKey
 
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(_PURSES, {"user": user.pk, "key": user.by_key_id})
         rows = cursor.fetchall()
     budgets = []
     for group_name, key_name, key_prefix, *columns in rows:
         if columns[0] is None:
             continue
-        budget = Budget.from_db(connection.alias, _FIELDS, columns)
+        budget = _BUDGET.row(iter(columns))
         if budget.group_id:
             budget.group = Group(id=budget.group_id, name=group_name)
         elif budget.api_key_id:

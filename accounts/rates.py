@@ -1,4 +1,4 @@
-"""How often somebody may do something: counted in Valkey for all processes together, in one call.
+"""How often somebody may do something: counted in Valkey for all processes together.
 
 A person's requests count together, whatever keys they come by. Whoever is nobody (a wrong key, a key from where it may
 not be used) counts by address.
@@ -7,14 +7,16 @@ not be used) counts by address.
 import ipaddress
 import logging
 import math
+import time
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 from zlib import crc32
 
 import redis
 from django.conf import settings
 from limits import RateLimitItem, parse
+from limits.storage import RedisStorage
+from limits.strategies import MovingWindowRateLimiter
 
 from accounts.errors import TooOften
 from accounts.models import User
@@ -23,25 +25,6 @@ from agentapp.valkey import sync_client
 log = logging.getLogger(__name__)
 
 STRANGERS = 1_024  # counts for all addresses together: whoever has many of them fills no memory
-
-# A window that moves: a list of when something was counted, in milliseconds, oldest first. What is refused counts for
-# nothing. Gives whether it was counted, how many are in the window, and the milliseconds until the oldest leaves it.
-_COUNT = """
-local key, limit, window = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local oldest = tonumber(redis.call('LINDEX', key, 0))
-while oldest and oldest <= now - window do
-    redis.call('LPOP', key)
-    oldest = tonumber(redis.call('LINDEX', key, 0))
-end
-local counted, used = 0, redis.call('LLEN', key)
-if used < limit then
-    counted, used = 1, redis.call('RPUSH', key, now)
-    redis.call('PEXPIRE', key, window)
-end
-return {counted, used, (oldest or now) + window - now}
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +41,9 @@ _limit = cache(parse)
 
 
 @cache
-def _script() -> Any:
-    return sync_client().register_script(_COUNT)
+def _limiter() -> MovingWindowRateLimiter:
+    pool = sync_client().connection_pool
+    return MovingWindowRateLimiter(RedisStorage("redis://", connection_pool=pool, key_prefix="rate"))
 
 
 def count_request(user: User) -> Count:
@@ -92,14 +76,15 @@ def _count(what: str, rate: str, who: str) -> Count:
     limit: RateLimitItem = _limit(rate)
     window = limit.get_expiry()
     try:
-        counted, used, left = _script()(keys=[f"rate:{what}:{who}"], args=[limit.amount, window * 1_000])
+        counted = _limiter().hit(limit, what, who)
+        reset_at, left = _limiter().get_window_stats(limit, what, who)
     except (redis.RedisError, OSError) as error:
         log.warning("The live channel does not answer (%s); %s are not counted.", error, what)
         return UNCOUNTED
-    wait = max(1, math.ceil(left / 1_000))
+    wait = max(1, math.ceil(reset_at - time.time()))
     headers = {
         "RateLimit-Limit": str(limit.amount),
-        "RateLimit-Remaining": str(max(0, limit.amount - used)),
+        "RateLimit-Remaining": str(left),
         "RateLimit-Reset": str(wait),
         "RateLimit-Policy": f"{limit.amount};w={window}",
     }

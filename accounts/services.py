@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from django.contrib.auth.hashers import make_password
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone
@@ -15,15 +15,16 @@ from accounts.errors import SetupLinkInvalid, UserUnknown
 from accounts.models import ApiKey, IdempotentAnswer, SetupLink, User
 from accounts.scopes import Scope
 from agentapp.database import prepared_cursor
+from agentapp.plain_rows import Columns
 
 KEY_PREFIX = "aa_"
 # Precise enough to find unused keys, coarse enough not to write a row with every request.
 LAST_USED_PRECISION = timedelta(minutes=1)
 
-_KEY_FIELDS, _USER_FIELDS = ([field.attname for field in model._meta.concrete_fields] for model in (ApiKey, User))
+_KEY, _USER = Columns(ApiKey), Columns(User)
 # `ApiKey.objects.usable()` by its digest, with its user.
 _USABLE = f"""
-SELECT {", ".join([f"key.{name}" for name in _KEY_FIELDS] + [f"holder.{name}" for name in _USER_FIELDS])}
+SELECT {_KEY.of("key")}, {_USER.of("holder")}
 FROM accounts_apikey key JOIN accounts_user holder ON holder.id = key.user_id
 WHERE key.digest = %s AND key.revoked_at IS NULL AND holder.is_active
   AND (key.expires_at IS NULL OR key.expires_at > statement_timestamp())
@@ -132,8 +133,9 @@ def usable_key(bearer: str) -> ApiKey | None:
         row = cursor.fetchone()
     if row is None:
         return None
-    key = ApiKey.from_db(connection.alias, _KEY_FIELDS, row[: len(_KEY_FIELDS)])
-    key.user = User.from_db(connection.alias, _USER_FIELDS, row[len(_KEY_FIELDS) :])
+    values = iter(row)
+    key = _KEY.row(values)
+    key.user = _USER.row(values)
     key.user.by_key_id, key.user.key_scopes = key.pk, frozenset(key.scopes)
     return key
 

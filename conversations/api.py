@@ -19,7 +19,6 @@ from accounts.examples import shown
 from accounts.idempotency import client_id, idempotent
 from accounts.paging import CURSOR, Limit, Page, TimeCursor
 from accounts.schemas import Day, PageOut
-from accounts.versions import WITH_ETAG, IfMatch
 from conversations import archive, branching, exchange, listing, recalling, services, tree
 from conversations.api_runs import MARKDOWN
 from conversations.api_runs import router as runs
@@ -29,10 +28,12 @@ from conversations.exchange import ConversationFile
 from conversations.health import worker_seen
 from conversations.models import Conversation, Message, Run, load_files
 from conversations.schemas import (
+    WITH_ETAG,
     ConversationIn,
     ConversationOut,
     ConversationPatch,
     EditIn,
+    IfMatch,
     MessageIn,
     MessageOut,
     MessagePatch,

@@ -66,7 +66,7 @@ class RunExecution:
         self, claimed: Claim, writer: Writer, appender: Appender, models: ModelClients, permissions: Permissions
     ) -> None:
         self.claimed = claimed
-        self.begun = asyncio.Event()  # the rows that it needs before its first call were read, or it ended before
+        self.begun = asyncio.Event()  # the rows that it needs before its first call were read
         self._writer, self._models, self._permissions = writer, models, permissions
         self._log = appender.open(claimed.run, claimed.epoch)
         self._journal: DatabaseJournal | None = None
@@ -116,7 +116,6 @@ class RunExecution:
             text = f"Something went wrong inside. An administrator finds it in the log under {self.claimed.run}."
             await self._end(Run.Status.FAILED, "internal", error=text)
         finally:
-            self.begun.set()
             await self._log.close()
 
     async def read_interrupts(self) -> None:
@@ -164,7 +163,7 @@ class RunExecution:
             journal.note(f"files/{self.claimed.epoch}", Event("files", {"problems": told}))
         self._follow_fallbacks(prepared, journal)
         attempt_failed.set(journal.attempt_failed)
-        if getattr(prepared.run, "asked", None):
+        if (asked := getattr(prepared.run, "asked", None)) and asked.awaited_until:
             reading_pause.set(PAUSE_FOR_PROGRAMS)
         ask = Asking(prepared.run, journal)
         asking.set(ask.in_the_middle)

@@ -1,10 +1,10 @@
 """What the API takes and gives of conversations: messages and their files. Of runs: `schemas_runs`."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from ninja import Schema
+from ninja import Header, Schema
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from accounts.examples import (
@@ -26,6 +26,18 @@ ATTACHED = "Files from `POST /attachments`, in order. With files the text may be
 AGENT_WORDS = "Who answers, from `GET /agents`; without it the conversation's agent, or yours."
 MODE_WORDS = "How the agent works: auto, direct, react, rewoo, plan_execute or dag. Empty: as its agent does."
 CLIENT_ID = "The sender's own id: the same one twice makes one message."
+# `ETag` and `If-Match`, as calls give and take them (`versions.py`).
+IfMatch = Annotated[
+    str | None,
+    Header(
+        alias="If-Match",
+        description="The `ETag` that was read: 412 `changed_meanwhile` if somebody else was faster. Without it, or "
+        "with `*`, nobody is asked.",
+        examples=["*"],
+    ),
+]
+_ETAG = {"description": "The version, for `If-Match`.", "schema": {"type": "string"}}
+WITH_ETAG = {"responses": {200: {"headers": {"ETag": _ETAG}}}}
 
 
 class StrictSchema(BaseModel):

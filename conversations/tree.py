@@ -7,10 +7,10 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
 from django.db.models import Q
 
 from accounts.models import User
+from agentapp.database import prepared_cursor
 from conversations.models import Conversation, Message
 
 # Walks from a message up to the first one; the depth counts from 1 at the message itself.
@@ -65,7 +65,7 @@ def branch_page(reader: User, conversation: UUID, after: UUID | None, limit: int
     not the reader's: `Conversation.objects.visible_to` in plain words, as programs ask for this page a lot. Rows have
     the columns of messages and are none: making those takes longer than reading them."""
     nowhere = 0 if after else WHOLE_BRANCH
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(_PAGE, [conversation, reader.pk, WHOLE_BRANCH, nowhere, after, limit])
         names = [column.name for column in cursor.description]
         return [SimpleNamespace(**dict(zip(names, row, strict=True))) for row in cursor.fetchall()]

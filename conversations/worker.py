@@ -78,8 +78,8 @@ class Worker:
         self._keep(self._compare(comparison_id))
 
     def read(self, attachment_id: UUID) -> None:
-        """Has an attached document read."""
-        self._keep(self._read(attachment_id))
+        """Has an attached document read. Nobody waits for it: whoever comes to need it reads it."""
+        asyncio.run_coroutine_threadsafe(self._read(attachment_id), self.loop)
 
     def drain(self) -> None:
         """Takes no new runs; what is still going on after the grace time goes back into the queue."""
@@ -149,6 +149,7 @@ class Worker:
             reach("K2")
             execution = RunExecution(claimed, self._writer, self._appender, self._models, self._permissions)
             held = _Held(execution, asyncio.create_task(execution.execute(), name=f"run {run_id}"))
+            held.task.add_done_callback(lambda _: execution.begun.set())  # one that is stopped first may never begin
             self._runs[run_id] = held
             await execution.begun.wait()
         return held

@@ -1,13 +1,13 @@
-"""The threads of `in_thread` keep their connections as long as they hold."""
+"""The threads of `in_thread` keep their connections as long as they hold; what every run asks is planned once."""
 
 import asyncio
 from threading import Barrier
 
 import psycopg
 import pytest
-from django.db import connection
+from django.db import IntegrityError, connection, transaction
 
-from agentapp.database import THREADS, in_thread, release_connections
+from agentapp.database import THREADS, in_thread, prepared_cursor, release_connections
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -53,3 +53,31 @@ async def test_those_that_wait_in_the_pool_are_replaced_all_at_once() -> None:
     closed = {*kept, *await asyncio.to_thread(_wait_in_the_pool, 4)}
     _close_from_outside(closed)
     assert await in_thread(_session) not in closed
+
+
+def _ask(number: int) -> tuple[int, int]:
+    """The number, and how many statements of its kind the connection has planned."""
+    with prepared_cursor() as cursor:
+        cursor.execute("SELECT %s::int /* asked often */", [number])
+        [answer] = cursor.fetchone()
+        cursor.execute("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE %s", ["%/* asked often */"])
+        return answer, cursor.fetchone()[0]
+
+
+def test_a_statement_is_planned_once_a_connection_whatever_its_parameters() -> None:
+    assert [_ask(number) for number in (1, 2, 3)] == [(1, 1), (2, 1), (3, 1)]
+    connection.close()
+    assert _ask(4) == (4, 1)
+
+
+def test_planned_statements_outlive_a_transaction_that_failed() -> None:
+    assert _ask(1)[0] == 1
+    with pytest.raises(IntegrityError), transaction.atomic(), prepared_cursor() as cursor:  # as Django names it
+        cursor.execute("INSERT INTO auth_group (name) VALUES (%s), (%s)", ["Analysts", "Analysts"])
+    assert _ask(2) == (2, 1)
+
+
+async def test_a_connection_that_broke_under_a_planned_statement_is_replaced() -> None:
+    release_connections()
+    _close_from_outside({await in_thread(_session)})
+    assert await in_thread(_ask, 5) == (5, 1)

@@ -72,7 +72,7 @@ class Kept(Generic[T]):
 @contextmanager
 def at_one_moment(user: User) -> Iterator[None]:
     """Whether rows have changed is asked once for all that is got meanwhile, for this person or for nobody."""
-    token = _moment.set(_look(user.pk, {table for kept in _all for table in kept.tables}))
+    token = _moment.set(_look(user.pk, sorted({table for kept in _all for table in kept.tables})))
     try:
         yield
     finally:

@@ -10,8 +10,8 @@ from accounts.auth import caller
 from accounts.idempotency import idempotent
 from accounts.paging import Limit, Page, TimeCursor, page_by_time
 from accounts.schemas import PageOut
-from accounts.versions import WITH_ETAG, IfMatch
 from conversations.models import Delivery, Webhook
+from conversations.schemas import WITH_ETAG, IfMatch
 from conversations.webhooks import service
 from conversations.webhooks.schemas import (
     DeliveryOut,

@@ -1,5 +1,6 @@
 """Rate limits of the API and of messages: one count for a person, one for a key, whatever process they reach."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -97,16 +98,25 @@ def test_a_message_too_many_starts_nothing(grace: User, settings: Any) -> None:
     assert Run.objects.filter(user=grace).count() == 2
 
 
-def test_with_the_live_channel_away_nobody_is_held_up(grace: User, settings: Any, monkeypatch: Any) -> None:
-    settings.RATE_MESSAGES = "1/hour"
-    monkeypatch.setattr("accounts.rates._script", lambda: _away)
+@pytest.fixture
+def nobody_counts(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Valkey is where nobody listens."""
+    settings.REDIS_URL = "redis://127.0.0.1:1"
+    monkeypatch.setattr("agentapp.valkey._sync", [])
+    rates._limiter.cache_clear()
+    yield
+    rates._limiter.cache_clear()
+
+
+@pytest.mark.usefixtures("nobody_counts")
+def test_with_the_live_channel_away_nobody_is_held_up(grace: User, settings: Any) -> None:
+    settings.RATE_MESSAGES = settings.RATE_REQUESTS = "1/hour"
     for text in ("One", "Two"):
         services.send_message(grace, text)
     assert Run.objects.filter(user=grace).count() == 2
-
-
-def _away(**_: object) -> None:
-    raise ConnectionError("nobody is there")
+    _, key = create_api_key(grace, "script")
+    answers = [_get(key) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [200, 200] and "RateLimit-Limit" not in answers[-1]
 
 
 def test_a_limit_can_be_lifted_and_nonsense_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
