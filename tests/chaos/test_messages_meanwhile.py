@@ -71,6 +71,23 @@ def test_a_message_that_a_dying_worker_was_showing_to_the_model_is_read_once(cha
     assert [_times_told(request, "In blue") for request in chaos.model.requests[before:]] == [1, 1]
 
 
+def test_a_message_is_read_by_the_next_call_though_nothing_woke_the_worker(chaos: Chaos, person: Person) -> None:
+    chaos.hold()
+    asked = len(chaos.model.requests)
+    run = chaos.ask(person, "use hold_line on unheard")
+    eventually(chaos.is_holding, "the tool runs")
+    chaos.down("valkey")
+    address = f"/api/v1/conversations/{run['conversation']}/messages"
+    status, said = call(chaos, person, "POST", address, {"content": "In red"})
+    (chaos.effects / "hold").unlink()
+    assert (status, said["injected"]) == (202, True)
+    eventually(lambda: len(chaos.model.requests) > asked + 1, "the model was called again")
+    chaos.up("valkey")
+    chaos.ended(person, run["id"])
+    assert _times_told(chaos.model.requests[asked + 1], "In red") == 1
+    assert _injected(chaos, run["id"]) == ["In red"]
+
+
 def test_a_recalled_message_is_never_shown_to_the_model(chaos: Chaos, person: Person) -> None:
     chaos.hold()
     asked = len(chaos.model.requests)

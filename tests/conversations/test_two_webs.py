@@ -80,7 +80,7 @@ def test_of_many_conversations_at_two_webs_and_two_workers_none_hangs(
             visits += 1
             last = max(numbers(seen), default=0)
             with events(product, person, run, after=last, url=urls[(number + visits) % 2]) as stream:
-                seen += islice(stream, 8)
+                seen += islice(stream, 3)
         answer: str = seen[-1]["data"]["answer"]
         assert answer.startswith(text(seen))
         return answer, numbers(seen), visits > 1
@@ -93,4 +93,4 @@ def test_of_many_conversations_at_two_webs_and_two_workers_none_hangs(
     whole = " ".join(f"word{n}" for n in range(60))
     assert {said for said, _, _ in read} == {whole}
     assert all(seqs == list(range(1, len(seqs) + 1)) for _, seqs, _ in read)
-    assert sum(again for _, _, again in read) > 12, "most were visited more than once"
+    assert all(again for _, _, again in read), "each was read at both"
