@@ -49,14 +49,16 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         came_in: tuple[User, SignIn] | int = NOT_SIGNED_IN
         if _same_origin(self.scope):
             came_in = await in_thread(_come_in, request)
-        await self.accept()
         if isinstance(came_in, int):
+            await self.accept()
             await self.close(code=came_in)
             return
         self.user, self._sign_in = came_in
         self._language = self.user.language or get_language_from_request(request)
         process_visitors().add(self._sign_in, self._sign_out)
+        # Before the page hears that it is connected: from then on it misses nothing.
         await process_hub().join(user_key(self.user.pk), self._deliver, from_start=False)
+        await self.accept()
         self._keep(self._send_for_ever())
 
     async def disconnect(self, code: int) -> None:
