@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, connections, transaction
+from django.db import IntegrityError, connection, connections, transaction
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -13,6 +13,7 @@ from accounts.models import User
 from conversations import claims
 from conversations.models import Run
 from tests.factories import make_conversation, make_message, make_run, make_user
+from tests.product import eventually
 
 PAST = timedelta(seconds=-1)
 
@@ -63,6 +64,38 @@ def test_a_heartbeat_tells_lost_runs_from_stopped_ones(run: Run) -> None:
     assert claims.renew("me", {run.id: claimed.epoch}) == ({run.id}, {run.id}, set())
     Run.objects.filter(id=run.id).update(epoch=9)
     assert claims.renew("me", {run.id: claimed.epoch}) == (set(), set(), set())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_heartbeat_that_waits_for_a_run_holds_none_behind_it() -> None:
+    """Records are written in the order of their runs' ids: a heartbeat in another one would meet them in a deadlock."""
+    runs = [make_run(make_message(make_conversation(make_user(f"user-{n}")))) for n in range(5)]
+    claimed = [claims.claim(run.id, "me") for run in sorted(runs, key=lambda run: run.id, reverse=True)]
+    epochs = {claim.run: claim.epoch for claim in claimed if claim}
+    *before, held, behind, last = sorted(epochs)
+
+    def renew() -> claims.Renewed:
+        try:
+            return claims.renew("me", epochs)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as threads:
+        with transaction.atomic():
+            Run.objects.select_for_update().get(id=held)
+            renewed = threads.submit(renew)
+            eventually(_someone_waits, "the heartbeat waits")
+            free = Run.objects.select_for_update(skip_locked=True).filter(id__in=epochs)
+            assert set(free.values_list("id", flat=True)) == {held, behind, last}
+        assert renewed.result(20).held == {*before, held, behind, last}
+
+
+def _someone_waits() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        return bool(cursor.fetchone()[0])
 
 
 def test_the_sweeper_finds_what_nobody_works_on(run: Run, settings: Settings) -> None:

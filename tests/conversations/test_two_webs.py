@@ -87,7 +87,7 @@ def test_of_many_conversations_at_two_webs_and_two_workers_none_hangs(
 
     try:
         with ThreadPoolExecutor(20) as people:
-            read = list(people.map(ask_and_read, range(24)))
+            read = list(people.map(ask_and_read, range(100)))
     finally:
         product.end("worker2")
     whole = " ".join(f"word{n}" for n in range(60))
