@@ -74,7 +74,7 @@ def test_a_message_that_a_dying_worker_was_showing_to_the_model_is_read_once(cha
 def test_a_message_is_read_by_the_next_call_though_nothing_woke_the_worker(chaos: Chaos, person: Person) -> None:
     chaos.hold()
     asked = len(chaos.model.requests)
-    run = chaos.ask(person, "use hold_line on unheard")
+    run = chaos.ask(person, "use hold_line on unwoken")
     eventually(chaos.is_holding, "the tool runs")
     chaos.down("valkey")
     address = f"/api/v1/conversations/{run['conversation']}/messages"
