@@ -17,7 +17,7 @@ import redis.asyncio
 
 from conversations import live
 from conversations.events import deltas, envelope
-from conversations.writer import Record
+from conversations.writer import Record, Written
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ COALESCE_SECONDS = 0.025
 RETRY_SECONDS = 0.25
 CLOSING_SECONDS = 2.0
 
-Committed = asyncio.Future[dict[str, int]]
+Committed = asyncio.Future[Written]
 Entry = tuple[int | str, bytes]  # its seq, or NO_SEQ for a delta, and its envelope
 
 
@@ -181,7 +181,7 @@ class RunLog:
             log.debug("Events of run %s were not written: %s", self.run, None if committed.cancelled() else error)
             return
         for event in record.events:
-            if (seq := committed.result().get(event.key)) is None:
+            if (seq := committed.result().seqs.get(event.key)) is None:
                 continue
             self.unsent.append((seq, envelope(self.run, seq, event.channel, event.data, record.at)))
             if event.channel == "answer" and event.data["status"] == "start":

@@ -4,7 +4,6 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from agentapp.database import prepared_cursor
 from agentapp.engine.messages import Content
 from conversations.models import Interrupt
 from conversations.talk import content, files_for, pictures_of
@@ -14,13 +13,6 @@ ROOM = 8_000  # characters of documents: the prompt is there already
 REST = "send it again after this answer to have the rest read"
 
 Said = tuple[str, Content]
-
-
-def spoken_to(run_id: UUID) -> bool:
-    """Whether messages were sent to the run that it has not taken up. Asked before each call of its model."""
-    with prepared_cursor() as cursor:
-        cursor.execute("SELECT 1 FROM conversations_interrupt WHERE run_id = %s AND state = 'queued' LIMIT 1", [run_id])
-        return cursor.fetchone() is not None
 
 
 def waiting_interrupts(run_id: UUID) -> list[Said]:

@@ -25,7 +25,7 @@ from conversations.models import Call, Run
 from conversations.open_calls import Open
 from conversations.pricing import Pricing
 from conversations.purse import Purse
-from conversations.writer import Record, Writer
+from conversations.writer import Record, Writer, Written
 
 DELEGATION_START = "/start"
 
@@ -54,7 +54,7 @@ class DatabaseJournal:
         self.attempt = attempt
         self.purse = purse
         self.open: dict[str, Open] = {}
-        self.before_model: Callable[[], Awaitable[None]] | None = None  # of the loop, just before it asks its model
+        self.before_model: Callable[[bool], Awaitable[None]] | None = None  # is told whether messages wait for the run
         self._writer = writer
         self._log = log
         self._records = records
@@ -62,8 +62,8 @@ class DatabaseJournal:
         self._failures = 0
         self._last_failure: ModelError | None = None
         self._delegations: dict[str, Open] = {}
-        self._unwaited: list[asyncio.Future[dict[str, int]]] = []
-        self._last: asyncio.Future[dict[str, int]] | None = None
+        self._unwaited: list[asyncio.Future[Written]] = []
+        self._last: asyncio.Future[Written] | None = None
 
     @classmethod
     def load(
@@ -183,7 +183,7 @@ class DatabaseJournal:
                 self.purse.settle(key, Amount())
                 raise
         if self.before_model and call.request.get("role") in ("loop", "interrupts"):
-            await self.before_model()
+            await self.before_model(intent.result().spoken_to)
 
     async def attempt_failed(self, model: str, error: ModelError) -> None:
         """Records a try of the call under way that failed, and sets as much aside for the next one.
@@ -230,7 +230,7 @@ class DatabaseJournal:
         if self._last is not None:
             await asyncio.wait([self._last])
 
-    async def _written(self, record: "asyncio.Future[dict[str, int]]") -> None:
+    async def _written(self, record: "asyncio.Future[Written]") -> None:
         """Waits for the record and those before it; a stop in this moment does not take it back."""
         unwaited, self._unwaited = self._unwaited, []
         await asyncio.shield(asyncio.gather(*unwaited, record))
@@ -249,11 +249,11 @@ class DatabaseJournal:
         starts: bool = False,
         at_once: bool = True,
         model: int | None = None,
-    ) -> "asyncio.Future[dict[str, int]]":
+    ) -> "asyncio.Future[Written]":
         record = Record(self.run, self.epoch, events, list(calls), starts, model, self.purse.sums)
         if not (record.events or record.calls or starts):
-            done: asyncio.Future[dict[str, int]] = asyncio.get_running_loop().create_future()
-            done.set_result({})
+            done: asyncio.Future[Written] = asyncio.get_running_loop().create_future()
+            done.set_result(Written({}))
             return done
         self._last = future = self._writer.submit(record, at_once=at_once)
         if events:

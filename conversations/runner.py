@@ -31,7 +31,7 @@ from conversations.crash_points import reach
 from conversations.endings import record_broken_off
 from conversations.errors import LeaseLost, ModelDisabled, PersonDisabled
 from conversations.gate import Gate
-from conversations.interrupting import Said, claim_interrupts, pictures_sent, spoken_to, waiting_interrupts
+from conversations.interrupting import Said, claim_interrupts, pictures_sent, waiting_interrupts
 from conversations.journal import DatabaseJournal
 from conversations.lifecycle import end_run, held, put_back, suspend
 from conversations.model_failures import explain, failure_reason
@@ -126,9 +126,9 @@ class RunExecution:
             if self._reading is None or self._reading.done():
                 self._reading = asyncio.create_task(read_documents(unread.ids))
 
-    async def _claim_interrupts(self) -> None:
+    async def _claim_interrupts(self, spoken_to: bool) -> None:
         """What the loop is about to read can no longer be recalled, and what was recalled it does not read."""
-        if len(self._interrupts) or await patiently(spoken_to, self.claimed.run):  # a wake-up may be late, or lost
+        if spoken_to or len(self._interrupts):  # the wake-up of a message may be late, or lost
             await self._queue(await with_files_read(claim_interrupts, self.claimed.run))
 
     async def _queue(self, rows: list[Said]) -> None:

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import psycopg
@@ -70,7 +70,9 @@ WITH record AS (
         reserved_tokens = coalesce(record.reserved_tokens, run.reserved_tokens)
     FROM record
     WHERE run.id = record.run AND run.epoch = record.epoch AND run.status = 'running'
-    RETURNING record.n, record.run, record.epoch, next_seq, {REFUSED} AS refused
+    RETURNING record.n, record.run, record.epoch, next_seq, {REFUSED} AS refused, record.starts AND EXISTS (
+        SELECT 1 FROM conversations_interrupt said WHERE said.run_id = run.id AND said.state = 'queued'
+    ) AS spoken_to
 ), allowed AS (
     SELECT fence.n, run, at, key, channel, data,
            next_seq - count(*) OVER (PARTITION BY fence.n) - 1
@@ -97,7 +99,7 @@ WITH record AS (
     FROM fence JOIN called c ON c.n = fence.n AND NOT (starts AND refused)
     WHERE approval.run_id = fence.run AND approval.key = c.key AND approval.state = 'approved'
 )
-SELECT n, refused, (SELECT json_object_agg(key, seq) FROM allowed WHERE allowed.n = fence.n) FROM fence
+SELECT n, refused, (SELECT json_object_agg(key, seq) FROM allowed WHERE allowed.n = fence.n), spoken_to FROM fence
 """  # noqa: S608 - REFUSED is a literal
 
 
@@ -120,6 +122,14 @@ class Record:
     at: datetime = field(default_factory=lambda: datetime.now().astimezone())
 
 
+class Written(NamedTuple):
+    """The `seq` of each event that was new, by its key; and, with the start of a call, whether messages wait for the
+    run that it has not taken up."""
+
+    seqs: dict[str, int]
+    spoken_to: bool = False
+
+
 @dataclass(slots=True)
 class _Waiting:
     """A record on its way, encoded as far as it can be before its group is known."""
@@ -127,7 +137,7 @@ class _Waiting:
     record: Record
     events: list[bytes]
     calls: list[bytes]
-    future: "asyncio.Future[dict[str, int]]"
+    future: "asyncio.Future[Written]"
 
     @classmethod
     def of(cls, record: Record) -> "_Waiting":
@@ -138,14 +148,14 @@ class _Waiting:
 
 
 class Writer:
-    """`submit()` from the worker's loop; the future gives the `seq` of each event that was new, by its key."""
+    """`submit()` from the worker's loop."""
 
     def __init__(self) -> None:
         self._waiting: list[_Waiting] = []
         self._wake = asyncio.Event()
         self._line = LoopConnection(by_key_only=True)
 
-    def submit(self, record: Record, *, at_once: bool = True) -> "asyncio.Future[dict[str, int]]":
+    def submit(self, record: Record, *, at_once: bool = True) -> "asyncio.Future[Written]":
         """Raises `LeaseLost` (in the future) when the run belongs to another epoch by now, or the call was stopped.
 
         Records of a run are written in order. What nobody waits for need not be written `at_once`. A record that
@@ -209,19 +219,21 @@ class Writer:
         connection = await self._line.get()
         parameters = {"records": _array(records), "events": _array(events), "calls": _array(calls)}
         cursor = await connection.execute(RECORD, parameters, prepare=True)
-        written = {n: (refused, seqs or {}) for n, refused, seqs in await cursor.fetchall()}
+        answers = {
+            n: (refused, Written(seqs or {}, spoken_to)) for n, refused, seqs, spoken_to in await cursor.fetchall()
+        }
         for n, ones in enumerate(together):
-            refused, seqs = written.get(n, (True, {}))
+            refused, written = answers.get(n, (True, Written({})))
             for one in ones:
-                lost = n not in written or (refused and one.record.starts)
-                _settle(one.future, LeaseLost() if lost else seqs)
+                lost = n not in answers or (refused and one.record.starts)
+                _settle(one.future, LeaseLost() if lost else written)
 
 
 def _array(items: list[bytes]) -> str:
     return (b"[" + b",".join(items) + b"]").decode()
 
 
-def _settle(future: "asyncio.Future[dict[str, int]]", outcome: dict[str, int] | BaseException) -> None:
+def _settle(future: "asyncio.Future[Written]", outcome: Written | BaseException) -> None:
     if future.cancelled():
         return
     if isinstance(outcome, BaseException):

@@ -18,7 +18,7 @@ from conversations.appender import Appender, RunLog
 from conversations.events import KeyedEvent
 from conversations.models import Run, RunEvent
 from conversations.outbox import Outbox
-from conversations.writer import Record
+from conversations.writer import Record, Written
 from tests.factories import make_conversation, make_message, make_run, make_user
 
 SCRIPTS, AT_ONCE, STEPS, PAGES = 520, 65, 24, 3
@@ -115,8 +115,8 @@ class Worker:
 
         await in_thread(write)
         if appended:
-            committed: asyncio.Future[dict[str, int]] = asyncio.get_running_loop().create_future()
-            committed.set_result({event.key: seq})
+            committed: asyncio.Future[Written] = asyncio.get_running_loop().create_future()
+            committed.set_result(Written({event.key: seq}))
             self.log.events(committed, record)
 
     async def begin_answer(self) -> None:

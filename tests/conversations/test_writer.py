@@ -13,8 +13,8 @@ from django.utils import timezone
 from agentapp.database import in_thread
 from conversations.errors import LeaseLost
 from conversations.events import KeyedEvent
-from conversations.models import Run
-from conversations.writer import Record, Writer
+from conversations.models import Interrupt, Run
+from conversations.writer import Record, Writer, Written
 from tests.factories import make_conversation, make_message, make_run, make_user
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -71,10 +71,24 @@ async def test_the_same_record_twice_changes_nothing() -> None:
     run = await _running_run()
     record = Record(run.id, 1, [_event("a#0"), _event("a#1")], [_call("a")])
     async with _writing() as writer:
-        assert await writer.submit(record) == {"a#0": 1, "a#1": 2}
-        assert await writer.submit(record) == {}
-        assert await writer.submit(Record(run.id, 1, [_event("b#0")])) == {"b#0": 3}
+        assert await writer.submit(record) == ({"a#0": 1, "a#1": 2}, False)
+        assert await writer.submit(record) == ({}, False)
+        assert await writer.submit(Record(run.id, 1, [_event("b#0")])) == ({"b#0": 3}, False)
     assert await _written(run) == ([(1, "a#0"), (2, "a#1"), (3, "b#0")], [("a", "succeeded")])
+
+
+async def test_the_start_of_a_call_hears_of_messages_that_wait_and_no_other_record_does() -> None:
+    run, other = await _running_run(), await _running_run("bob")
+    message = await in_thread(make_message, run.conversation)
+    interrupt = await in_thread(Interrupt.objects.create, run=run, message=message)
+    async with _writing() as writer:
+        start = Record(run.id, 1, [], starts=True)
+        assert (await writer.submit(start)).spoken_to
+        assert not (await writer.submit(Record(run.id, 1, [_event("a#0")], [_call("a")]))).spoken_to
+        assert not (await writer.submit(Record(other.id, 1, [], starts=True))).spoken_to
+        interrupt.state = Interrupt.State.READ
+        await in_thread(interrupt.save)
+        assert not (await writer.submit(start)).spoken_to
 
 
 @pytest.mark.parametrize("change", [{"epoch": 2}, {"status": "waiting"}])
@@ -116,8 +130,8 @@ async def test_a_bad_record_takes_none_of_its_neighbours_with_it() -> None:
         outcomes = await asyncio.gather(*futures, return_exceptions=True)
         with pytest.raises(TypeError):
             writer.submit(Record(runs[0].id, 1, [], [{**_call("b"), "result": {("no", "JSON"): 1}}]))
-        assert await writer.submit(Record(runs[1].id, 1, [_event("c#0")])) == {"c#0": 1}
-    assert [type(outcome) for outcome in outcomes] == [dict, psycopg.errors.StringDataRightTruncation, dict]
+        assert await writer.submit(Record(runs[1].id, 1, [_event("c#0")])) == ({"c#0": 1}, False)
+    assert [type(outcome) for outcome in outcomes] == [Written, psycopg.errors.StringDataRightTruncation, Written]
 
 
 async def test_records_of_one_run_that_wait_together_are_written_in_order_each_with_its_own_time_and_fate() -> None:
@@ -129,7 +143,7 @@ async def test_records_of_one_run_that_wait_together_are_written_in_order_each_w
     async with _writing() as writer:
         futures = [writer.submit(record, at_once=record is last) for record in (first, start, last)]
         outcomes = await asyncio.gather(*futures, return_exceptions=True)
-    assert [type(outcome) for outcome in outcomes] == [dict, LeaseLost, dict]
+    assert [type(outcome) for outcome in outcomes] == [Written, LeaseLost, Written]
     assert await _written(run) == ([(1, "a#0"), (2, "c#0")], [("a", "succeeded"), ("c", "succeeded")])
     times = await in_thread(list, run.events.values_list("at", flat=True))
     assert times == [first.at, last.at]
