@@ -55,11 +55,10 @@ _RED = (
 
 async def list_models(provider: Provider, clients: ModelClients) -> dict[str, Any]:
     """`{"seconds", "models": [{"id", "context_size"}]}`, or `{"seconds", "error"}` with the endpoint's own words."""
-    http: Any = clients.get(provider)._client
-    headers = {name: text for name, text in headers_of(provider).items() if text is not None}
+    http = clients.get(provider).http
     began = time.perf_counter()
     try:
-        response = await http.get(f"{provider.base_url.rstrip('/')}/models", headers=headers)
+        response = await http.get(f"{provider.base_url.rstrip('/')}/models", headers=headers_of(provider))
         if response.status_code >= 300:
             raise error_of_response(response.status_code, response.headers, _safe(response.content, provider))
         models = _read_list(response.content)

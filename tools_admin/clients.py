@@ -1,4 +1,4 @@
-"""Clients of model providers: one a provider and process, because building one costs more than a run. They share
+"""Endpoints of model providers: one a provider and process, because building one costs as much as a call. They share
 one pool of connections."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -15,9 +15,8 @@ from tools_admin.models import LanguageModel, Provider
 from tools_admin.presets import PRESETS
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
-
     from agentapp.engine import ChatModel, ModelError, OpenAIChatModel
+    from agentapp.engine.openai_endpoint import Endpoint
     from tools_admin.gathering import GatheringTransport
     from tools_admin.health import Health
     from tools_admin.turnstile import Turnstile
@@ -28,24 +27,27 @@ attempt_failed: "ContextVar[Callable[[str, ModelError], Awaitable[None]] | None]
 # in half as many pieces costs half as much.
 reading_pause: ContextVar[float] = ContextVar("reading_pause", default=0.05)
 PAUSE_FOR_PROGRAMS = 0.1
+MOST_CONNECTIONS = 1_000
+CONNECT_SECONDS = 10.0
 
 
 class ModelClients:
-    """Clients of one event loop, made on first use and made anew when their provider's row has changed; and what the
+    """Endpoints of one event loop, made on first use and made anew when their provider's row has changed; and what the
     workers tell each other about their calls.
 
-    A replaced client works on for the runs that still hold it.
+    A replaced one works on for the runs that still hold it.
     """
 
     def __init__(self) -> None:
-        self._clients: dict[int, tuple[datetime, AsyncOpenAI]] = {}
+        self._endpoints: dict[int, tuple[datetime, Endpoint]] = {}
         self.models: dict[int, tuple[dict[str, Any], OpenAIChatModel]] = {}
         self._transport: GatheringTransport | None = None
 
-    def get(self, provider: Provider) -> "AsyncOpenAI":
-        known = self._clients.get(provider.pk)
+    def get(self, provider: Provider) -> "Endpoint":
+        """Raises `NoModel` when its key cannot be read."""
+        known = self._endpoints.get(provider.pk)
         if known is None or known[0] != provider.updated_at:
-            known = self._clients[provider.pk] = (provider.updated_at, self._client(provider))
+            known = self._endpoints[provider.pk] = (provider.updated_at, self._endpoint(provider))
         return known[1]
 
     @cached_property
@@ -61,29 +63,23 @@ class ModelClients:
         return Turnstile()
 
     async def aclose(self) -> None:
-        self._clients, self.models = {}, {}
+        self._endpoints, self.models = {}, {}
         for name in ("health", "turnstile"):
             if name in self.__dict__:
                 await self.__dict__.pop(name).aclose()
         if self._transport is not None:
             await self._transport.aclose()
 
-    def _client(self, provider: Provider) -> "AsyncOpenAI":
-        # 32 MB and half a second: only processes that call models pay for it.
-        import httpx2
-        from openai import DEFAULT_CONNECTION_LIMITS, AsyncOpenAI
+    def _endpoint(self, provider: Provider) -> "Endpoint":
+        import httpx2  # only processes that call models pay for it
 
+        from agentapp.engine.openai_endpoint import Endpoint
         from tools_admin.gathering import GatheringTransport
 
-        self._transport = self._transport or GatheringTransport(DEFAULT_CONNECTION_LIMITS)
-        timeout = httpx2.Timeout(provider.timeout, connect=10.0)
-        return AsyncOpenAI(
-            base_url=provider.base_url,
-            api_key=key_of(provider) or "none",  # the library insists on a key, local servers do not
-            timeout=timeout,
-            max_retries=0,  # retries are the engine's
-            http_client=httpx2.AsyncClient(timeout=timeout, transport=self._transport),
-        )
+        self._transport = self._transport or GatheringTransport(httpx2.Limits(max_connections=MOST_CONNECTIONS))
+        timeout = httpx2.Timeout(provider.timeout, connect=CONNECT_SECONDS)
+        http = httpx2.AsyncClient(timeout=timeout, transport=self._transport, headers={"User-Agent": "agentapp"})
+        return Endpoint.at(http, provider.base_url, headers_of(provider), key_of(provider))
 
 
 def chat_model(model: LanguageModel, clients: ModelClients) -> "OpenAIChatModel":
@@ -98,7 +94,6 @@ def chat_model(model: LanguageModel, clients: ModelClients) -> "OpenAIChatModel"
         "context_size": model.context_size,
         "max_output_tokens": model.max_output_tokens,
         "extra": {**provider.extra_body, **model.extra_body},
-        "headers": headers_of(provider),
         "max_tools": preset.max_tools,
         "prices": Prices(*model.prices),
     }
@@ -141,9 +136,9 @@ def key_of(provider: Provider) -> str:
         raise NoModel(text % {"provider": provider}) from None
 
 
-def headers_of(provider: Provider) -> dict[str, str | None]:
+def headers_of(provider: Provider) -> dict[str, str]:
     """How the key travels, and the administrators' own headers. Without a key none is pretended."""
     key = key_of(provider)
     auth = PRESETS[provider.preset].auth if key else {}
     headers = {**auth, **provider.extra_headers}
-    return {"Authorization": None, **{name: text.replace("{key}", key) for name, text in headers.items()}}
+    return {name: text.replace("{key}", key) for name, text in headers.items()}

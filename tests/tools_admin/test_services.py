@@ -108,7 +108,7 @@ def test_a_new_default_takes_the_mark_from_the_old_one(provider):
     assert list(LanguageModel.objects.filter(is_default=True)) == [old]
 
 
-def test_one_client_a_provider_until_its_row_changes(provider):
+def test_one_endpoint_a_provider_until_its_row_changes(provider):
     clients = services.ModelClients()
     first = clients.get(provider)
     assert clients.get(Provider.objects.get()) is first
@@ -116,7 +116,7 @@ def test_one_client_a_provider_until_its_row_changes(provider):
     provider.save()
     second = clients.get(Provider.objects.get())
     assert second is not first
-    assert str(second.base_url) == "https://other.example.org/v1/"
+    assert str(second.url) == "https://other.example.org/v1/chat/completions"
 
 
 def test_the_engines_model_is_the_row(provider):

@@ -84,12 +84,11 @@ def record_use(user: int | None, model: LanguageModel, embedded: Embedded, docum
 
 async def _ask(model: LanguageModel, texts: Sequence[str], clients: ModelClients) -> dict[str, Any]:
     provider = model.provider
-    http: Any = clients.get(provider)._client  # the provider's time limits and pool
-    headers = {name: text for name, text in headers_of(provider).items() if text is not None}
+    http = clients.get(provider).http  # the provider's time limits and pool
     body = {"model": model.name, "input": list(texts), **provider.extra_body, **model.extra_body}
     response = await http.post(
         f"{provider.base_url.rstrip('/')}/embeddings",
-        headers={**headers, "Content-Type": "application/json"},
+        headers={**headers_of(provider), "Content-Type": "application/json"},
         content=json.dumps(body),
     )
     if response.status_code >= 300:
