@@ -6,11 +6,14 @@ from typing import Any
 from allauth.account import urls as account_urls
 from allauth.mfa import urls as mfa_urls
 from allauth.socialaccount import urls as social_urls
+from allauth.socialaccount.providers import registry
 from django.contrib.auth.decorators import login_required
 from django.urls import include, path
 from django.views.generic import RedirectView
 
 from accounts import my_account, oidc, views
+
+registry.load()  # here, and not at each start: see SocialAccountConfig
 
 # Not among them: adding addresses and confirming them. One's address decides where passwords are reset to, so it is
 # an administrator's to change.

@@ -35,7 +35,7 @@ INSTALLED_APPS = [
     "allauth",
     "allauth.account",
     "allauth.mfa",
-    "allauth.socialaccount",
+    "agentapp.apps.SocialAccountConfig",
     "allauth.socialaccount.providers.openid_connect",
     "allauth.usersessions",
     "channels",

@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 START = """
 import sys, agentapp.worker
 agentapp.worker.app.loader.import_default_modules()
-import conversations.worker
+import conversations.worker, tools_admin.gathering, tools_admin.guarded, agentapp.engine.openai_endpoint
 print(" ".join(sys.modules))
 """
 
@@ -20,4 +20,5 @@ def test_a_worker_starts_without_pages_and_shells() -> None:
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert "conversations.tasks" in loaded
-    assert not loaded & {"agentapp.urls", "agentapp.api", "conversations.admin", "ninja", "fido2", "prompt_toolkit"}
+    pages = {"agentapp.urls", "agentapp.api", "conversations.admin", "ninja", "fido2", "requests"}
+    assert not loaded & {*pages, "openai", "prompt_toolkit"}
