@@ -47,7 +47,7 @@ from conversations.reconciliation import unknown_call
 from conversations.signing import NotSigned, Publisher
 from conversations.tools import run_tools
 from conversations.writer import Writer
-from tools_admin.clients import PAUSE_FOR_PROGRAMS, ModelClients, attempt_failed, reading_pause
+from tools_admin.clients import ModelClients, attempt_failed, for_program
 from tools_admin.connectors.base import current_run
 from tools_admin.connectors.person import asking, in_run, telling
 from tools_admin.errors import NoModel
@@ -164,7 +164,7 @@ class RunExecution:
         self._follow_fallbacks(prepared, journal)
         attempt_failed.set(journal.attempt_failed)
         if (asked := getattr(prepared.run, "asked", None)) and asked.awaited_until:
-            reading_pause.set(PAUSE_FOR_PROGRAMS)
+            for_program.set(True)
         ask = Asking(prepared.run, journal)
         asking.set(ask.in_the_middle)
         telling.set(ProgressOfCalls(journal).of_call)

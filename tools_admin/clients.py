@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 
 # Who keeps the record of a run is told of each try that fails, followed by another or not: the model's name, the error.
 attempt_failed: "ContextVar[Callable[[str, ModelError], Awaitable[None]] | None]" = ContextVar("failed", default=None)
-# Seconds between two reads of a reply that comes in small pieces. A page shows words as they come; what a program gets
-# in half as many pieces costs half as much.
-reading_pause: ContextVar[float] = ContextVar("reading_pause", default=0.05)
-PAUSE_FOR_PROGRAMS = 0.1
+# Whether replies are for a program: a page shows words as they come, a program can have them in fewer pieces.
+for_program: ContextVar[bool] = ContextVar("for_program", default=False)
 MOST_CONNECTIONS = 1_000
 CONNECT_SECONDS = 10.0
 

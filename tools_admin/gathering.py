@@ -21,9 +21,12 @@ import yarl
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from agentapp.addresses import AddressRefused, vetted
-from tools_admin.clients import reading_pause
+from tools_admin.clients import for_program
 
 PATIENT_AFTER = 4  # reads of a reply: plain replies and the first tokens of a stream do not wait
+# Seconds between two reads. What comes in half as many pieces costs half as much.
+PAUSE, PAUSE_FOR_PROGRAMS, PAUSE_FOR_MANY_PROGRAMS = 0.05, 0.1, 0.2
+MANY_PROGRAMS = 5  # that read streams of this loop at once
 GULP_BYTES = 8_192  # who sends that much at once has gathered already
 
 
@@ -33,6 +36,7 @@ class GatheringTransport(httpx2.AsyncBaseTransport):
     def __init__(self, limits: httpx2.Limits) -> None:
         self._limits = limits
         self._session: aiohttp.ClientSession | None = None
+        self._programs: set[GatheringStream] = set()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         seconds = request.extensions.get("timeout", {})
@@ -50,7 +54,8 @@ class GatheringTransport(httpx2.AsyncBaseTransport):
                 timeout=timeout,
                 ssl=_tls() if request.url.scheme == "https" else True,
             )
-        return httpx2.Response(response.status, headers=response.raw_headers, stream=GatheringStream(response))
+        stream = GatheringStream(response, self._programs)
+        return httpx2.Response(response.status, headers=response.raw_headers, stream=stream)
 
     async def aclose(self) -> None:
         session, self._session = self._session, None
@@ -72,8 +77,12 @@ class GatheringTransport(httpx2.AsyncBaseTransport):
 
 
 class GatheringStream(httpx2.AsyncByteStream):
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
+    """`programs` are the streams that go on for programs, this one among them when it does."""
+
+    def __init__(self, response: aiohttp.ClientResponse, programs: "set[GatheringStream]") -> None:
+        self._response, self._programs = response, programs
+        if for_program.get():
+            programs.add(self)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         content = self._response.content
@@ -91,6 +100,7 @@ class GatheringStream(httpx2.AsyncByteStream):
                     await self._gather()
 
     async def aclose(self) -> None:
+        self._programs.discard(self)
         self._response.close()  # a connection whose reply was read to its end is back in the pool already
 
     async def _gather(self) -> None:
@@ -99,12 +109,18 @@ class GatheringStream(httpx2.AsyncByteStream):
         transport = self._response.connection.transport if self._response.connection else None
         if transport is None:
             return  # everything is here
-        pause = reading_pause.get()
+        pause = self._pause
         transport.pause_reading()
         try:
             await asyncio.sleep(pause - asyncio.get_running_loop().time() % pause)
         finally:
             transport.resume_reading()
+
+    @property
+    def _pause(self) -> float:
+        if self not in self._programs:
+            return PAUSE
+        return PAUSE_FOR_PROGRAMS if len(self._programs) < MANY_PROGRAMS else PAUSE_FOR_MANY_PROGRAMS
 
 
 class _Vetted(AbstractResolver):

@@ -8,10 +8,15 @@ from itertools import pairwise
 import httpx2
 import pytest
 
-from tools_admin.clients import reading_pause
-from tools_admin.gathering import PATIENT_AFTER, GatheringTransport
-
-PAUSE_SECONDS = reading_pause.get()
+from tools_admin.clients import for_program
+from tools_admin.gathering import (
+    MANY_PROGRAMS,
+    PATIENT_AFTER,
+    PAUSE,
+    PAUSE_FOR_MANY_PROGRAMS,
+    PAUSE_FOR_PROGRAMS,
+    GatheringTransport,
+)
 
 PIECES = 200
 BURST = 100_000  # more than is kept of a reply that nobody reads
@@ -19,9 +24,10 @@ BURST = 100_000  # more than is kept of a reply that nobody reads
 
 async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     while request := await reader.readuntil(b"\r\n\r\n"):
-        if b"/stream" in request:
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (PIECES * 4))
-            for number in range(PIECES):
+        if b"stream" in request:
+            pieces = PIECES * 3 if b"long" in request else PIECES
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (pieces * 4))
+            for number in range(pieces):
                 writer.write(b"%03d " % number)
                 await writer.drain()
                 await asyncio.sleep(0.002)
@@ -55,7 +61,21 @@ async def test_a_stream_comes_whole_in_few_reads_and_its_beginning_at_once(clien
     assert b"".join(parts) == b"".join(b"%03d " % number for number in range(PIECES))
     assert PATIENT_AFTER <= len(parts) < PIECES / 3
     assert arrivals[0] < arrivals[-1] / 4
-    assert max(after - before for before, after in pairwise(arrivals)) < PAUSE_SECONDS * 6
+    assert max(after - before for before, after in pairwise(arrivals)) < PAUSE * 6
+
+
+async def test_what_programs_read_comes_in_fewer_pieces_the_more_of_them_read(client: httpx2.AsyncClient) -> None:
+    async def read(pause: float) -> None:
+        began = time.monotonic()
+        async with client.stream("GET", "/long-stream") as response:
+            pieces = len([part async for part in response.aiter_raw()])
+        assert pieces <= PATIENT_AFTER + 2 + (time.monotonic() - began) / pause
+
+    await read(PAUSE)
+    for_program.set(True)
+    await read(PAUSE_FOR_PROGRAMS)
+    await asyncio.gather(*(read(PAUSE_FOR_MANY_PROGRAMS) for _ in range(MANY_PROGRAMS)))
+    assert not client._transport._programs, "none is counted that has ended"  # type: ignore[attr-defined]
 
 
 async def test_plain_replies_do_not_wait(client: httpx2.AsyncClient) -> None:
@@ -64,7 +84,7 @@ async def test_plain_replies_do_not_wait(client: httpx2.AsyncClient) -> None:
     began = time.monotonic()
     for _ in range(20):
         assert (await client.get("/plain")).json() == {}
-    assert time.monotonic() - began < 20 * PAUSE_SECONDS
+    assert time.monotonic() - began < 20 * PAUSE
 
 
 async def test_a_reply_that_comes_all_at_once_in_small_chunks_is_read_to_its_end(client: httpx2.AsyncClient) -> None:
