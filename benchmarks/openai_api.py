@@ -2,7 +2,8 @@
 
 The model endpoint is a local fake. The added time is the median through the product less the median of asking the fake
 directly. CPU is what web and worker together took for long replies less what they took for as many short ones, over the
-tokens between; streams run side by side at a model's usual pace.
+tokens between; streams run side by side at a model's usual pace. What both take when nobody asks anything is measured
+before, told apart, and not counted: it is no token's.
 Usage: python -m benchmarks.openai_api [RUNS] [STREAMS] [TOKENS]
 """
 
@@ -24,6 +25,7 @@ from tests.product import AS_SHIPPED, Product
 AIM_MS, AIM_US = 15, 20
 TICKS = os.sysconf("SC_CLK_TCK")
 PACE = 0.01  # seconds between tokens
+IDLE_SECONDS = 15
 
 
 def main(runs: int, streams: int, tokens: int) -> int:
@@ -60,18 +62,28 @@ def _added(client: httpx2.Client, product: Product, runs: int) -> float:
 
 def _cpu(client: httpx2.Client, product: Product, streams: int, tokens: int) -> float:
     product.model.token_delay = PACE
-    took = {}
+    idle = _idle(product)
+    took, seconds = {}, {}
     for count in (1, tokens):
-        before = _spent(product)
+        before, began = _spent(product), time.monotonic()
         with ThreadPoolExecutor(streams) as pool:
             list(pool.map(lambda _, count=count: _ask(client, f"{product.url}/v1", count), range(streams)))  # type: ignore[misc]
-        took[count] = {name: seconds - before[name] for name, seconds in _spent(product).items()}
-    between = streams * (tokens - 1)
-    parts = {name: (took[tokens][name] - took[1][name]) / between * 1e6 for name in took[1]}
-    cost = sum(parts.values())
+        took[count] = {name: spent - before[name] for name, spent in _spent(product).items()}
+        seconds[count] = time.monotonic() - began
+    between, longer = streams * (tokens - 1), seconds[tokens] - seconds[1]
+    parts = {name: (took[tokens][name] - took[1][name] - idle[name] * longer) / between * 1e6 for name in idle}
+    cost, beside = sum(parts.values()), sum(idle.values()) * longer / between * 1e6
     shown = ", ".join(f"{name} {part:.1f}" for name, part in parts.items())
     print(f"CPU per token: {cost:.1f} µs ({shown}) over {streams} streams of {tokens} tokens (aim: {AIM_US} µs)")
+    print(f"the same time of idle processes would be {beside:.1f} µs a token more")
     return cost
+
+
+def _idle(product: Product) -> dict[str, float]:
+    """CPU seconds a second of each process while nobody asks anything."""
+    before = _spent(product)
+    time.sleep(IDLE_SECONDS)
+    return {name: (spent - before[name]) / IDLE_SECONDS for name, spent in _spent(product).items()}
 
 
 def _ask(client: httpx2.Client, base: str, tokens: int) -> float:
