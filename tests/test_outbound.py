@@ -309,6 +309,7 @@ KNOWN = {
     "agentapp/addresses.py": {"socket"},  # the resolver's constants
     "conversations/worker.py": {"socket"},  # the machine's name
     "agentapp/engine/openai_model.py": {"httpx2"},  # sends through the client that it is handed
+    "agentapp/engine/openai_endpoint.py": {"httpx2"},  # the requests for it
     "tools_admin/checking.py": {"httpx2"},  # the names of its errors: it asks through the same clients
     "tools_admin/clients.py": {"httpx2"},  # providers' clients, made with their own transport
     "tools_admin/knowledge/embedding.py": {"httpx2"},  # the name of an error: it asks through providers' clients
