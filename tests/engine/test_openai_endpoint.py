@@ -3,7 +3,7 @@
 import httpx2
 import pytest
 
-from agentapp.engine import IncompleteStream, Message, ModelRefused, OpenAIChatModel
+from agentapp.engine import Message, ModelError, ModelRefused, OpenAIChatModel
 from agentapp.engine.openai_endpoint import Endpoint
 
 from .fake_provider import answer, serving, stream_answer, text_answer
@@ -26,10 +26,11 @@ async def test_requests_go_to_the_address_with_the_headers_it_was_given_once_eac
 
 
 async def test_the_clients_time_limits_hold():
-    async with serving(stream_answer([], end="wait")) as provider, httpx2.AsyncClient(timeout=0.05) as http:
+    limits = httpx2.Timeout(30, read=0.05)
+    async with serving(stream_answer([], end="wait")) as provider, httpx2.AsyncClient(timeout=limits) as http:
         endpoint = Endpoint.at(http, provider.url, {}, "")
-        assert endpoint.extensions == {"timeout": httpx2.Timeout(0.05).as_dict()}
-        with pytest.raises(IncompleteStream, match="ReadTimeout"):
+        assert endpoint.extensions == {"timeout": limits.as_dict()}
+        with pytest.raises(ModelError, match="ReadTimeout"):
             [chunk async for chunk in OpenAIChatModel(endpoint, "m").stream_chat(ASK)]
 
 
